@@ -1,0 +1,65 @@
+"""REGATTA: does a test suite for an AI agent expose breaches of concrete legal obligations?
+
+The functions below are the whole public interface; the command line only calls them.
+
+======================  ==========================================================================
+:func:`load`            the package of instruments (sources, cells, requirements, faults)
+:func:`validate`        findings on a package or a suite file
+:func:`run`             the two-stage harness on a suite
+:func:`score`           the evidence vector of a run
+======================  ==========================================================================
+
+Measurement and formulas: Luong and Sanyal (2026), REGATTA; sections are cited in each docstring.
+Importing this module imports nothing heavy: each function loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "load", "run", "score", "validate"]
+
+
+def load(path: Any = None) -> Any:
+    """Read a package and return its :class:`~regatta_tools.tables.package.Package`.
+
+    ``path`` is a folder that holds ``datapackage.json``, or that file; ``None`` takes the package
+    that this installation carries. Raises :class:`~regatta_tools.errors.InputError` where there is
+    none or where its tables have errors (:func:`validate` lists them).
+    """
+    from regatta_tools.tables.package import load as _load
+
+    return _load(path)
+
+
+def validate(path: Any = None, *, as_of: Any = None) -> Any:
+    """Check a package or a suite file and return a :class:`~regatta_tools.validation.report.Report`.
+
+    ``as_of`` is the date for rules about time (ISO text or :class:`datetime.date`; default: each
+    cell's own ``as_of``). Findings are data, not exceptions; an unusable path raises
+    :class:`~regatta_tools.errors.InputError`.
+    """
+    from regatta_tools.validation.run import validate as _validate
+
+    return _validate(path, as_of=as_of)
+
+
+def run(suite: Any, *, cell: str, **options: Any) -> Any:
+    """Run the two-stage harness of the protocol (sections 3 and 11) on a suite.
+
+    See :func:`regatta_tools.harness.run.run` for the options and what is returned.
+    """
+    from regatta_tools.harness.run import run as _run
+
+    return _run(suite, cell=cell, **options)
+
+
+def score(run: Any) -> Any:
+    """Compute the evidence vector of a run folder (protocol, sections 3 and 11).
+
+    Returns a plain ``dict`` in the form of the class ``EvidenceVector`` of the schema.
+    """
+    from regatta_tools.measures.evidence import score as _score
+
+    return _score(run)
