@@ -1,0 +1,98 @@
+"""Schema check of records: the generated JSON Schema, by the fast engine.
+
+``jsonschema`` is the reference engine that the fast one is held to (tests/test_validation.py); both
+read the same file, ``schema/generated/regatta.schema.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+from regatta_tools import paths
+from regatta_tools.errors import EnvironmentProblem
+from regatta_tools.tables.model import enum_values
+from regatta_tools.tables.package import Package, Record
+from regatta_tools.validation.findings import Finding, shown
+
+# What spreadsheets turn ids into: 3-4 -> 04-Mar, 12-5-3 -> 12/05/2003, 2E10 -> 2.00E+10, 0010 -> 10.
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|thg ?\d)[a-z0-9]*"
+_SPREADSHEET = re.compile(
+    r"[-+]?\d+([.,]\d+)?(e[-+]?\d+)?"
+    rf"|\d{{1,4}}[-/. ](\d{{1,2}}|{_MONTH})([-/. ]\d{{2,4}})?|{_MONTH}[-/. ]\d{{2,4}}",
+    re.I,
+)
+_WANTED = {
+    "boolean": "not true or false",
+    "date": "not a date as 2026-11-30",
+    "integer": "not a whole number",
+    "uri": "not an address",
+}
+
+
+@lru_cache(maxsize=1)
+def document() -> dict[str, Any]:
+    """The generated JSON Schema. Raises :class:`EnvironmentProblem` where the file is missing or damaged."""
+    path = paths.generated_dir() / "regatta.schema.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise EnvironmentProblem(f"the schema cannot be read: {error}", place=path.name, mend="make schema") from error
+
+
+def class_schema(name: str) -> dict[str, Any]:
+    """A stand-alone JSON Schema for one class of the schema."""
+    whole = document()
+    return {"$schema": whole["$schema"], "$ref": f"#/$defs/{name}", "$defs": whole["$defs"]}
+
+
+@lru_cache(maxsize=64)
+def validator(name: str) -> Any:
+    """The fast validator of a class."""
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for(class_schema(name), validate_formats=True)
+
+
+def check(package: Package) -> list[Finding]:
+    """Findings for every cell that is not of the form that the schema gives it."""
+    findings: list[Finding] = []
+    for records in package.records.values():
+        if not records:
+            continue
+        engine = validator(records[0].spec.class_name)
+        for record in records:
+            data = record.as_object()
+            if not engine.is_valid(data):
+                findings += [_finding(record, error) for error in engine.iter_errors(data)]
+    return findings
+
+
+def _finding(record: Record, error: Any) -> Finding:
+    """One error of the engine as a finding. An object of cells has no depth, so a path is a column."""
+    keyword = str(error.schema_path[-1])
+    if keyword == "required":
+        name = error.kind.property
+        return record.finding("S001", name, f"{name} is empty and has to be filled")
+    if not error.instance_path:
+        # No schema of ours says such a thing of a whole row today; it must not pass if one comes to.
+        return record.finding("S002", record.spec.columns[0], f"the row is not of its form: {error.message}")
+    name = str(error.instance_path[0])
+    spec, value = record.spec.fields[name], record[name]
+    # The engine calls an optional column anyOf (its own form, or nothing).
+    code = "S003" if spec["kind"] == "enum" else "S004" if keyword == "pattern" else "S002"
+    mend = ""
+    if code == "S003":
+        allowed = enum_values(spec["enum"])
+        what = "which is not one of its values"
+        same = next((a for a in allowed if a.lower() == value.strip().lower()), None)
+        mend = f"write it as {same!r}" if same else f"use one of: {', '.join(allowed)}"
+    elif code == "S004" and name == record.spec.identifier and _SPREADSHEET.fullmatch(value):
+        code, what = "S005", "which looks like a spreadsheet's conversion of an id"
+    elif code == "S004":
+        what = f"which is not of the form {spec.get('pattern') or 'of its type'}"
+    else:
+        what = _WANTED.get(spec["kind"], f"which is not of type {spec['kind']}")
+    return record.finding(code, name, f"{name} is {shown(value)}, {what}", mend)
