@@ -244,7 +244,7 @@ def test_overview_counts(package: Package):
         )  # fmt: skip
         assert row["sources"] == len({c["source"] for c in citations})
         assert row["obligations"] == len(package.cell(cell).requirements)
-        assert row["probes"] == len(package.cell_records("gold_probes", cell))
+        assert row["gold_probes"] == len(package.cell_records("gold_probes", cell))
 
 
 # Bound, never pasted (bug case A10)

@@ -181,6 +181,8 @@ def _parse_yaml(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
+        if line > text.count("\n") + 1:  # libyaml ends a last line that has no end
+            line, column = line_column(text, len(text))
         raise SyntaxProblem("U001", f"not YAML: {error.problem or error.context}", line, column) from error
     except yaml.YAMLError as error:
         raise SyntaxProblem("U001", f"not YAML: {str(error).splitlines()[0]}") from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -152,8 +154,9 @@ def _leaves(errors: Iterable[Any]) -> Iterator[Any]:
 def _as_suite(value: Any, file: str) -> Any:
     """A bare list of scenarios is a suite named after its file."""
     if isinstance(value, list):
-        stem = Path(file).stem.lower()
-        name = "-".join("".join(c if c.isascii() and c.isalnum() else " " for c in stem).split())
+        # The same name for a file whichever Unicode form its system keeps names in.
+        stem = unicodedata.normalize("NFKD", Path(file).stem.lower().replace("đ", "d"))
+        name = "-".join(re.findall("[a-z0-9]+", "".join(c for c in stem if not unicodedata.combining(c))))
         return {"id": name if name[:1].isalpha() else f"suite-{name}".rstrip("-"), "scenarios": value}
     return value
 

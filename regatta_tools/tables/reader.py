@@ -22,6 +22,8 @@ from regatta_tools.validation.registry import rule
 
 #: Larger files are refused before they are read (a table of the package has a few hundred rows).
 MAX_BYTES = 256 * 1024 * 1024
+#: Characters of one cell. The standard parser's own limit is global, and libraries raise it.
+MAX_CELL = 131_072
 #: So many invisible characters are named with their place, the others counted: a binary file has millions.
 MOST_INVISIBLE = 20
 #: Findings after which rows are missing or not to be trusted.
@@ -202,6 +204,14 @@ def _delimiter(table: Table) -> bool:
 
 def _parse(table: Table) -> bool:
     """Fill header, rows, lines and offsets; false where the quoting makes the rows unknowable."""
+    others = csv.field_size_limit(MAX_CELL)
+    try:
+        return _parse_rows(table)
+    finally:
+        csv.field_size_limit(others)
+
+
+def _parse_rows(table: Table) -> bool:
     text = table.text
     position = 0
 
@@ -230,8 +240,8 @@ def _parse(table: Table) -> bool:
                 return False
         if row is None:
             longest = max(zip(starts, [*starts[1:], position], strict=True), key=lambda cell: cell[1] - cell[0])
-            if longest[1] - longest[0] > csv.field_size_limit():
-                what = f"a cell has more than {csv.field_size_limit():,} characters"
+            if longest[1] - longest[0] > MAX_CELL:
+                what = f"a cell has more than {MAX_CELL:,} characters"
                 table.say("R017", what, *line_column(text, longest[0]))
             elif "\r" not in text[offset:position]:
                 table.say("R006", f"the row cannot be read: {error}", *line_column(text, offset))

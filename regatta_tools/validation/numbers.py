@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import lru_cache
 
 _UNITS = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
@@ -37,17 +38,26 @@ def _spelt() -> dict[str, int]:
 
 
 _WORDS = _spelt()
-# The longest first, so that "twenty-five" is not twenty; not inside a word ("tenant", "someone").
-_WORD = re.compile(r"(?<![a-z])(" + "|".join(sorted(_WORDS, key=len, reverse=True)) + r")(?![a-z])")
+_WORD = re.compile("[a-z]+(?:-[a-z]+)*")
 _NUMBER = re.compile(
     r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w]|[.,]\d)|(?<![\w.,])\d+(?:\.\d+)?(?:st|nd|rd|th)?(?![\w]|[.,]\d)"
 )
 
 
-def numbers_in(text: str) -> set[Decimal]:
+@lru_cache(maxsize=4096)  # a duty is asked about once for each of its facts
+def numbers_in(text: str) -> frozenset[Decimal]:
     """All numbers that a text mentions, in digits or English words."""
-    found = {Decimal(re.sub(r"[a-z,]", "", m.group())).normalize() for m in _NUMBER.finditer(text)}
-    return found | {Decimal(_WORDS[m.group()]).normalize() for m in _WORD.finditer(text.lower())}
+    found = {Decimal(re.sub(r"[a-z,]", "", m.group())) for m in _NUMBER.finditer(text)}
+    for word in _WORD.findall(text.lower()):
+        parts = word.split("-")
+        while parts:
+            # "twenty-five-day" is 25, and neither 20 nor 5.
+            size = 2 if "-".join(parts[:2]) in _WORDS else 1
+            value = _WORDS.get("-".join(parts[:size]))
+            if value is not None:
+                found.add(Decimal(value))
+            del parts[:size]
+    return frozenset(number.normalize() for number in found)
 
 
 def mentions_number(text: str, value: str) -> bool:

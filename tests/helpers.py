@@ -1,0 +1,44 @@
+"""Spoiling a copy of the package in one place."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from conftest import redescribe
+
+
+class Sheet:
+    """One table of a package copy as rows that can be changed; ``save`` writes it and renews the descriptor."""
+
+    def __init__(self, root: Path, table: str) -> None:
+        self.root = root
+        folder = "instruments" if table in ("sources", "cells") else "instruments/insurance-us"
+        self.file = f"{folder}/{table}.csv"
+        text = (root / self.file).read_text(encoding="utf-8")
+        self.header, *self.rows = csv.reader(io.StringIO(text, newline=""))
+
+    def find(self, start: str, column: str = "") -> int:
+        """The number of the first row whose id (or another column) begins with a text."""
+        at = self.header.index(column) if column else 0
+        return next(i for i, row in enumerate(self.rows) if row[at].startswith(start))
+
+    def set(self, row: int | str, **cells: str) -> int:
+        """Change cells of a row; returns the number of the row."""
+        number = self.find(row) if isinstance(row, str) else row
+        for column, value in cells.items():
+            self.rows[number][self.header.index(column)] = value
+        return number
+
+    def line(self, row: int) -> int:
+        """The physical line on which a row starts, by counting line ends of the rows before it."""
+        return 2 + row + sum(cell.count("\n") for r in self.rows[:row] for cell in r)
+
+    def save(self, row: int = 0) -> tuple[str, int]:
+        """Write the table. Returns its file and the line of a row."""
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows([self.header, *self.rows])
+        (self.root / self.file).write_text(out.getvalue(), encoding="utf-8", newline="")
+        redescribe(self.root)
+        return self.file, self.line(row)
