@@ -34,7 +34,7 @@ def load(path: Any = None) -> Any:
 
 
 def validate(path: Any = None, *, as_of: Any = None) -> Any:
-    """Check a package or a suite file and return a :class:`~regatta_tools.validation.report.Report`.
+    """Check a package or a suite file and return a :class:`~regatta_tools.validation.findings.Report`.
 
     ``as_of`` is the date for rules about time (ISO text or :class:`datetime.date`; default: each
     cell's own ``as_of``). Findings are data, not exceptions; an unusable path raises

@@ -884,3 +884,23 @@ def test_the_installed_package_is_found_from_anywhere(monkeypatch, tmp_path):
     with pytest.raises(InputError) as caught:
         read()
     assert caught.value.code == "U102"
+
+
+@pytest.mark.parametrize("table", ["citations", "facts"])
+def test_the_same_thing_under_another_id_is_seen(package_copy, table):
+    """Case A9: two rows equal in what they say, with different ids."""
+    sheet = Sheet(package_copy, table)
+    row = list(sheet.rows[0])
+    row[0] += "-again"
+    sheet.rows.append(row)
+    file, line = sheet.save(len(sheet.rows) - 1)
+    assert [(f.code, f.file, f.line) for f in regatta_tools.validate(package_copy).findings] == [("K002", file, line)]
+
+
+@pytest.mark.parametrize("table", ["citations", "facts", "requirements"])
+def test_a_row_that_stands_twice_is_told_once(package_copy, table):
+    sheet = Sheet(package_copy, table)
+    sheet.rows.append(list(sheet.rows[0]))
+    file, line = sheet.save(len(sheet.rows) - 1)
+    found = [(f.code, f.file, f.line) for f in regatta_tools.validate(package_copy).findings if f.code.startswith("K")]
+    assert found == [("K001", file, line)]

@@ -110,10 +110,10 @@ def _name(table: str, cell: str | None) -> str:
 
 
 def _rows(content: bytes, place: str) -> int:
-    """Count records as a CSV reader does, the header and empty lines left out."""
+    """Count records, the header left out. A blank line counts: the reader objects to it, it is not to vanish here."""
     text = content.decode("utf-8", errors="replace")  # the reader of tables.reader reports bad bytes
     try:
-        return max(sum(1 for row in csv.reader(io.StringIO(text, newline="")) if row) - 1, 0)
+        return max(sum(1 for _ in csv.reader(io.StringIO(text, newline=""), strict=True)) - 1, 0)
     except csv.Error as err:
         raise InputError(f"The file cannot be read as CSV: {err}", place=place, mend="regatta validate") from err
 

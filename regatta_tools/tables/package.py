@@ -138,8 +138,8 @@ class Package:
     """
 
     root: Path
-    descriptor: dict[str, Any]
-    records: dict[str, list[Record]] = field(default_factory=dict)
+    descriptor: dict[str, Any] = field(repr=False)
+    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)
     files: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     incomplete: set[str] = field(default_factory=set)

@@ -50,11 +50,11 @@ class Table:
 
     file: str
     header: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list, repr=False)
+    lines: list[int] = field(default_factory=list, repr=False)
     findings: list[Finding] = field(default_factory=list)
-    text: str = ""
-    offsets: list[int] = field(default_factory=list)
+    text: str = field(default="", repr=False)
+    offsets: list[int] = field(default_factory=list, repr=False)
     size: int = 0
     sha256: str = ""
 

@@ -39,7 +39,8 @@ def check(package: Package) -> list[Finding]:
             if not all(values):
                 continue
             first = seen.setdefault((record.spec.name, name, *values), record)
-            if first is not record:
+            # A whole row that stands twice is told once, by its id.
+            if first is not record and not (record.spec.identifier and first.key == record.key):
                 key = ", ".join(f"{c} {shown(v)}" for c, v in zip(columns, values, strict=True))
                 findings.append(record.finding("K002", columns[-1], f"{key} is already at {first.file}:{first.line}"))
         for column, field in record.spec.fields.items():

@@ -21,7 +21,7 @@ from regatta_tools.validation.findings import Finding, shown
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|thg ?\d)[a-z0-9]*"
 _SPREADSHEET = re.compile(
     r"[-+]?\d+([.,]\d+)?(e[-+]?\d+)?"
-    rf"|\d{{1,4}}[-/. ](\d{{1,2}}|{_MONTH})([-/. ]\d{{2,4}})?|{_MONTH}[-/. ]\d{{2,4}}",
+    rf"|\d{{1,4}}[-/. ](\d{{1,2}}|{_MONTH})([-/. ]\d{{1,4}})?|{_MONTH}[-/. ]\d{{1,4}}",
     re.I,
 )
 _WANTED = {
