@@ -28,13 +28,13 @@ def load(path: Any = None) -> Any:
     that this installation carries. Raises :class:`~regatta_tools.errors.InputError` where there is
     none or where its tables have errors (:func:`validate` lists them).
     """
-    from regatta_tools.tables.package import load as _load
+    from regatta_tools.validation.run import load as _load
 
     return _load(path)
 
 
 def validate(path: Any = None, *, as_of: Any = None) -> Any:
-    """Check a package or a suite file and return a :class:`~regatta_tools.validation.findings.Report`.
+    """Check a package or a suite file and return a :class:`~regatta_tools.rules.findings.Report`.
 
     ``as_of`` is the date for rules about time (ISO text or :class:`datetime.date`; default: each
     cell's own ``as_of``). Findings are data, not exceptions; an unusable path raises

@@ -17,19 +17,30 @@ from helpers import Sheet
 from regatta_tools.cli import main as main_module
 from regatta_tools.cli.explain import explain
 from regatta_tools.report.findings import as_text
-from regatta_tools.validation.findings import Finding, Report
-from regatta_tools.validation.registry import rules
+from regatta_tools.rules.findings import Finding, Report
+from regatta_tools.rules.registry import rules
 
 KEYS = ["code", "severity", "file", "line", "column", "record", "message", "mend"]
 SUITE = "id: x\nscenarios:\n  - id: a\n    turns:\n      - {speaker: user, text: Hello}\n"
-HEAVY = {"litellm", "linkml", "linkml_runtime", "pandas", "frictionless", "scipy", "rdflib", "numpy", "pyoxigraph",
-    "pydantic"}
+HEAVY = {
+    "litellm",
+    "linkml",
+    "linkml_runtime",
+    "pandas",
+    "frictionless",
+    "scipy",
+    "rdflib",
+    "numpy",
+    "pyoxigraph",
+    "pydantic",
+}
 
 
 def regatta(*arguments: object, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command in a process of its own."""
-    keep = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LC_ALL", "LANG", "PYTHONUTF8",
-        "PYTHONIOENCODING")}
+    keep = {
+        k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LC_ALL", "LANG", "PYTHONUTF8", "PYTHONIOENCODING")
+    }
     return subprocess.run(
         [sys.executable, "-c", "from regatta_tools.cli.main import main; main()", *map(str, arguments)],
         capture_output=True, cwd=cwd, env=keep | {"PYTHONPATH": str(ROOT)} | environment, timeout=60,
@@ -156,7 +167,7 @@ def test_unusable_input_leaves_with_2_and_says_why(tmp_path, monkeypatch, argume
 
 
 def test_a_broken_rule_leaves_with_3(package_copy, tmp_path, monkeypatch):
-    from regatta_tools.validation import registry
+    from regatta_tools.rules import registry
 
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules/X001-x.yaml").write_text("code: X001\n")
@@ -229,8 +240,9 @@ def test_a_suite_is_checked_by_its_ending(tmp_path, name):
     assert code == 1 and f"{path}:5:19: error U002" in out
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"id: x\nscenarios: []\n", b"\xff\xfe", b"a: [", b"\x00",
-    b"[" * 10_000, b"a: &a [*a]"])
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"id: x\nscenarios: []\n", b"\xff\xfe", b"a: [", b"\x00", b"[" * 10_000, b"a: &a [*a]"]
+)
 def test_a_bad_suite_leaves_with_1(tmp_path, content):
     for name in ("suite.yaml", "suite.json"):
         (tmp_path / name).write_bytes(content)
@@ -293,8 +305,13 @@ def test_nothing_heavy_is_imported(tmp_path):
         "try: main(sys.argv[1:])\nexcept SystemExit: pass\n"
         "print(*sorted({m.split('.')[0] for m in sys.modules}), file=sys.stderr)"
     )
-    for arguments in (["validate"], ["validate", "--format", "json"], ["validate", str(tmp_path / "suite.yaml")],
-        ["explain"], ["--help"]):
+    for arguments in (
+        ["validate"],
+        ["validate", "--format", "json"],
+        ["validate", str(tmp_path / "suite.yaml")],
+        ["explain"],
+        ["--help"],
+    ):
         done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
         assert done.stdout
         assert not HEAVY & set(done.stderr.split()), arguments

@@ -60,8 +60,10 @@ def test_quotients_have_28_digits(left, right):
 
 trees = st.recursive(
     decimals.map(literal),
-    lambda inner: st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
-    | inner.map(lambda t: f"(-{t})"),
+    lambda inner: (
+        st.tuples(inner, st.sampled_from("+-*"), inner).map(lambda t: f"({t[0]} {t[1]} {t[2]})")
+        | inner.map(lambda t: f"(-{t})")
+    ),
     max_leaves=6,
 )
 
@@ -260,8 +262,12 @@ def test_long_and_deep_expressions_end_soon(text):
 
 
 def test_names_are_the_inputs_and_not_the_functions():
-    assert names_in("max(0, standard - round_half_up(claims / premium, 3)) * year") == {"standard", "claims",
-        "premium", "year"}
+    assert names_in("max(0, standard - round_half_up(claims / premium, 3)) * year") == {
+        "standard",
+        "claims",
+        "premium",
+        "year",
+    }
     assert names_in('"prohibited"') == set()
     assert names_in("max + 1") == {"max"}
 
@@ -272,8 +278,10 @@ words = st.from_regex(r"[a-z][a-z ]{0,8}[a-z]", fullmatch=True)
 values = decimals | days | words
 
 
-@given(st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True), values, min_size=1, max_size=5),
-    st.booleans())
+@given(
+    st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True), values, min_size=1, max_size=5),
+    st.booleans(),
+)
 def test_inputs_are_read_as_written(inputs, spaced):
     text = ("; " if spaced else ";").join(f"{k}{' = ' if spaced else '='}{render(v)}" for k, v in inputs.items())
     read = parse_inputs(text)
@@ -283,8 +291,9 @@ def test_inputs_are_read_as_written(inputs, spaced):
         assert same(evaluate(name, read), value)
 
 
-@pytest.mark.parametrize("text", ["", ";", "a", "a=", "=1", "a=1;", "A=1", "a b=1", "1a=1", "a=1; a=2", "a=1,b", "é=1",
-    "a=1;;b=2"])
+@pytest.mark.parametrize(
+    "text", ["", ";", "a", "a=", "=1", "a=1;", "A=1", "a b=1", "1a=1", "a=1; a=2", "a=1,b", "é=1", "a=1;;b=2"]
+)
 def test_inputs_of_another_form_are_refused(text):
     if text == "a=1,b":
         assert parse_inputs(text) == {"a": "1,b"}

@@ -30,6 +30,7 @@ needs_law = pytest.mark.skipif(not (LEGAL / "texts").is_dir(), reason="../shared
 
 # ----- tables and held texts
 
+
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as handle:
         return list(csv.DictReader(handle, strict=True))
@@ -92,7 +93,7 @@ def heading_paths(heading: str, section: str) -> list[list[str]] | None:
     match = re.search(rf"(?<![\w.\-]){re.escape(section)}(?!\w|[.\-]\w)", heading)
     if not match or re.search(r"history note|source note|superseded", heading, re.I):
         return None
-    tail = re.match(rf"(?:[\s,\-–]|and|{LABEL})*", heading[match.end():]).group(0)
+    tail = re.match(rf"(?:[\s,\-–]|and|{LABEL})*", heading[match.end() :]).group(0)
     return [labels(group) for group in re.findall(rf"(?:{LABEL})+", tail)]
 
 
@@ -151,7 +152,7 @@ def _within(body: str, path: list[str], last: list[str], heading: list[list[str]
         if line_of(index + 1) == tokens[index][0]:
             return []  # "(b) (1) ...": the line belongs to the inner paragraph
         after = next((i for i in range(index + 1, len(tokens)) if tokens[i][0] > tokens[index][0]), len(tokens))
-        return lines[tokens[index][0]:line_of(after)]
+        return lines[tokens[index][0] : line_of(after)]
 
     def ends(index: int, stop: int, label: str, depth: int):
         after = followers(label) | (named_tops - {label} if depth == 0 else set())
@@ -176,7 +177,7 @@ def _within(body: str, path: list[str], last: list[str], heading: list[list[str]
                     if final is None or len(last) > 1:
                         continue
                     close = next(ends(final, stop, last[0], depth))
-                return above + lines[tokens[index][0]:line_of(close)]
+                return above + lines[tokens[index][0] : line_of(close)]
         if any(len(named) > depth and named[: depth + 1] == path[: depth + 1] for named in heading):
             if depth + 1 < len(path):
                 return descend(depth + 1, start, stop, above)
@@ -192,23 +193,35 @@ def _within(body: str, path: list[str], last: list[str], heading: list[list[str]
 
 # ----- numbers, units and kinds of day
 
+
 def counted(text: str, start: int, step: int = 1) -> dict[str, int]:
     return {word: start + step * place for place, word in enumerate(text.split())}
 
 
 SMALL = counted(
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen", 0)
+    "eighteen nineteen",
+    0,
+)
 TENS = counted("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
 ORDINAL = counted(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth", 1)
+    "sixteenth seventeenth eighteenth nineteenth",
+    1,
+)
 ORDINAL |= counted("twentieth thirtieth fortieth fiftieth sixtieth", 20, 10)
 MONTHS = list(counted("January February March April May June July August September October November December", 1))
 UNIT_WORDS = {
-    "minute": {"minute", "minutes"}, "hour": {"hour", "hours"}, "day": {"day", "days"}, "week": {"week", "weeks"},
-    "month": {"month", "months"}, "year": {"year", "years"}, "percent": {"percent", "%"}, "USD": {"dollar", "dollars"},
-    "decimal-place": {"decimal"}, "times": {"times"},
+    "minute": {"minute", "minutes"},
+    "hour": {"hour", "hours"},
+    "day": {"day", "days"},
+    "week": {"week", "weeks"},
+    "month": {"month", "months"},
+    "year": {"year", "years"},
+    "percent": {"percent", "%"},
+    "USD": {"dollar", "dollars"},
+    "decimal-place": {"decimal"},
+    "times": {"times"},
 }
 DAY_KINDS = {"calendar", "business", "working"}
 WORD = re.compile(r"\$?\d[\d,]*(?:\.\d+)?(?:st|nd|rd|th)?|[A-Za-z]+|%")
@@ -260,14 +273,14 @@ def quantities(sentence: str):
         value, after = read
         if tokens[index].startswith("$"):
             yield value, "USD", ""
-        if product or tokens[after:after + 1] == ["times"]:
+        if product or tokens[after : after + 1] == ["times"]:
             yield value, "times", ""
         behind = after
         repeated = number_at(tokens, behind) if behind < len(tokens) else None
         if repeated and repeated[0] == value:  # fifteen (15)
             behind = repeated[1]
         kind = ""
-        for token in (t.lower() for t in tokens[behind:behind + 3]):
+        for token in (t.lower() for t in tokens[behind : behind + 3]):
             unit = next((u for u, forms in UNIT_WORDS.items() if u != "times" and token in forms), None)
             if unit:
                 yield value, unit, (kind or "unspecified") if unit == "day" else ""
@@ -316,6 +329,7 @@ def fact_error(fact: dict[str, str], text: str) -> str | None:
 
 
 # ----- the tables against the law
+
 
 @needs_law
 @pytest.mark.shared
@@ -384,7 +398,7 @@ def test_every_requirement_has_a_binding_basis_in_force(cell):
 
 def runs(text: str, length: int = 12) -> list[str]:
     tokens = re.findall(r"\w+", unicodedata.normalize("NFC", text).lower())
-    return [" ".join(tokens[i:i + length]) for i in range(len(tokens) - length + 1)]
+    return [" ".join(tokens[i : i + length]) for i in range(len(tokens) - length + 1)]
 
 
 @cache
@@ -414,6 +428,7 @@ def test_no_passage_of_law_is_copied():
 
 
 # ----- the worked cases of the faults, by hand
+
 
 def business(day: dt.date, count: int) -> dt.date:
     while count:
@@ -531,9 +546,21 @@ def test_the_reader_of_locators():
     assert passage(SAMPLE, "10 XYZ § 12.8(d)").endswith("(d) After the gap.")
 
 
-@pytest.mark.parametrize("path", [
-    "12.5(b)", "12.6(a)", "12.7(b)(3)", "12.7(a)-(d)", "12.7(b)(1)(iii)", "2.5", "12.8(b)", "12.9(k)(2)", "12.9(j)",
-    "12.11"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "12.5(b)",
+        "12.6(a)",
+        "12.7(b)(3)",
+        "12.7(a)-(d)",
+        "12.7(b)(1)(iii)",
+        "2.5",
+        "12.8(b)",
+        "12.9(k)(2)",
+        "12.9(j)",
+        "12.11",
+    ],
+)
 def test_a_locator_that_the_text_does_not_have_is_flagged(path):
     with pytest.raises(NotFound):
         passage(SAMPLE, f"10 XYZ § {path}")
@@ -587,8 +614,16 @@ def test_number_words():
     def read(text):
         return number_at(words(text), 0)[0]
 
-    cases = {"seven": 7, "forty-five": 45, "one hundred eighty": 180, "twentieth": 20, "15th": 15, "thirty": 30,
-             "$1,250.50": Decimal("1250.50"), "thirtieth": 30}
+    cases = {
+        "seven": 7,
+        "forty-five": 45,
+        "one hundred eighty": 180,
+        "twentieth": 20,
+        "15th": 15,
+        "thirty": 30,
+        "$1,250.50": Decimal("1250.50"),
+        "thirtieth": 30,
+    }
     assert {text: read(text) for text in cases} == cases
     assert number_at(["none"], 0) is None
 

@@ -26,8 +26,9 @@ COLUMNS = ["id", "title", "note"]
 HEADER = "id,title,note\n"
 REQUIREMENTS = "instruments/insurance-us/requirements.csv"
 
-chunks = st.sampled_from([",", '"', '""', "\n", "\r\n", "a", "B", "Điều", "bệnh", "縮", "😀", " ", ";", "|", "1", "-",
-    "'"])
+chunks = st.sampled_from(
+    [",", '"', '""', "\n", "\r\n", "a", "B", "Điều", "bệnh", "縮", "😀", " ", ";", "|", "1", "-", "'"]
+)
 cells = st.lists(chunks, max_size=5).map("".join)
 tables = st.lists(st.lists(cells, min_size=3, max_size=3), max_size=6)
 quoting = st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
@@ -488,8 +489,8 @@ def test_a_pipe_in_place_of_a_table_does_not_block(package_copy):
 
 
 @pytest.mark.parametrize(
-    "name", ["sources2.csv", "insurance-us/odd.csv", "insurance-us/cells.csv", "x/y/facts.csv", "SOURCES.CSV",
-    "facts.csv"]
+    "name",
+    ["sources2.csv", "insurance-us/odd.csv", "insurance-us/cells.csv", "x/y/facts.csv", "SOURCES.CSV", "facts.csv"],
 )
 def test_a_table_that_takes_no_part_is_named_listed_or_not(package_copy, name):
     path = package_copy / "instruments" / name
@@ -508,8 +509,9 @@ def test_a_table_of_another_ending_is_no_table(package_copy):
     assert found(read(package_copy)) == [("R016", REQUIREMENTS.replace(".csv", ".txt"))]
 
 
-@pytest.mark.parametrize("again", [REQUIREMENTS, "./" + REQUIREMENTS, REQUIREMENTS.replace("/", "//"),
-    [REQUIREMENTS] * 2])
+@pytest.mark.parametrize(
+    "again", [REQUIREMENTS, "./" + REQUIREMENTS, REQUIREMENTS.replace("/", "//"), [REQUIREMENTS] * 2]
+)
 def test_a_file_that_is_listed_twice_is_read_once(package_copy, again):
     count = read(package_copy).count
     value = json.loads((package_copy / "datapackage.json").read_text(encoding="utf-8"))
@@ -527,8 +529,9 @@ def test_a_list_of_paths_is_read_as_its_parts(package_copy):
     first = next(r for r in value["resources"] if r["path"] == [REQUIREMENTS])
     second = next(r for r in value["resources"] if r["path"] == facts)
     value["resources"].remove(second)
-    first.update(path=[REQUIREMENTS, facts], rows=first["rows"] + second["rows"],
-        bytes=first["bytes"] + second["bytes"])
+    first.update(
+        path=[REQUIREMENTS, facts], rows=first["rows"] + second["rows"], bytes=first["bytes"] + second["bytes"]
+    )
     (package_copy / "datapackage.json").write_text(json.dumps(value))
     assert not read(package_copy).findings
     first["rows"] += 1
@@ -573,6 +576,7 @@ def test_a_wrong_header_before_a_quote_that_never_closes(tmp_path):
     assert sorted(codes(table)) == ["R003", "R005"] and not table.rows
     assert only(read_text(tmp_path, 'id,"note,title\na,b,c\n')) == ("R005", 1, 4)
 
+
 @pytest.mark.parametrize("changes", [{"rows": 24}, {"bytes": 1}, {"hash": "sha256:" + "0" * 64}, {"hash": "md5:0"}])
 def test_what_the_descriptor_says_wrongly_is_one_finding(package_copy, changes):
     describe(package_copy, **changes)
@@ -590,8 +594,9 @@ def test_a_final_newline_that_went_missing_is_another_state_and_no_lost_row(pack
 
 def test_a_row_of_another_cell_is_named(package_copy):
     path = package_copy / REQUIREMENTS
-    path.write_text(path.read_text(encoding="utf-8").replace("-r01,insurance-us,", "-r01,banking-vn,"),
-        encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("-r01,insurance-us,", "-r01,banking-vn,"), encoding="utf-8"
+    )
     redescribe(package_copy)
     package = read(package_copy)
     assert [(f.code, f.file, f.line, f.column, f.record) for f in package.findings] == [

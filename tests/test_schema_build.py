@@ -467,7 +467,7 @@ def package(folder: Path) -> Path:
     cells = folder / "instruments"
     (cells / "insurance-us" / "context").mkdir(parents=True)
     (cells / "insurance-us" / "faults.csv").write_text(
-        'id,cell,class,name,severity,injection_en,injection_vi,applies_when,shows_when,not_when,fixture\n'
+        "id,cell,class,name,severity,injection_en,injection_vi,applies_when,shows_when,not_when,fixture\n"
         'fault-one,insurance-us,threshold,"two\nlines",high,x,,a,b,c,\n',
         encoding="utf-8",
     )

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regatta_tools
+from regatta_tools.documents import SyntaxProblem, parse
 from regatta_tools.errors import InputError
-from regatta_tools.suites import places
-from regatta_tools.suites.places import SyntaxProblem, parse
+from regatta_tools import documents as places
 from regatta_tools.suites.reader import check_file, load_labels, load_suite
 from regatta_tools.tables.package import read
 
@@ -39,8 +39,9 @@ TRAPS = ["NO", "no", "Yes", "on", "off", "y", "n", "~", "null", "Null", "true", 
 texts = st.sampled_from(TRAPS) | st.text(
     st.characters(blacklist_categories=("Cs",), blacklist_characters="\ufffe\uffff"), max_size=12
 )
-scalars = texts | st.integers(-(10**15), 10**15) | st.booleans() | st.none() | st.floats(-1e9,
-    1e9).map(lambda x: round(x, 3))
+scalars = (
+    texts | st.integers(-(10**15), 10**15) | st.booleans() | st.none() | st.floats(-1e9, 1e9).map(lambda x: round(x, 3))
+)
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4), max_leaves=12
 )
@@ -70,8 +71,12 @@ def text_at(text: str, place: tuple[int, int]) -> str:
 # Values and places
 
 
-@given(value=values, indent=st.sampled_from([None, 0, 2, "\t"]), ascii_only=st.booleans(),
-    end=st.sampled_from(["\n", "\r\n", "\n \n\n"]))
+@given(
+    value=values,
+    indent=st.sampled_from([None, 0, 2, "\t"]),
+    ascii_only=st.booleans(),
+    end=st.sampled_from(["\n", "\r\n", "\n \n\n"]),
+)
 @settings(max_examples=200)
 def test_json_is_read_as_written_with_every_place(value, indent, ascii_only, end):
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).replace("\n", end)
@@ -228,8 +233,12 @@ def test_json_that_is_none_is_refused_with_its_place(text, expected):
 
 def test_a_tag_never_makes_anything_run(tmp_path):
     mark = tmp_path / "ran"
-    for tag in ("python/object/apply:os.system", "python/object/new:os.system", "python/name:os.system",
-        "python/module:os"):
+    for tag in (
+        "python/object/apply:os.system",
+        "python/object/new:os.system",
+        "python/name:os.system",
+        "python/module:os",
+    ):
         for text in (f'!!{tag} ["touch {mark}"]', f'a: !!{tag} "touch {mark}"', f'? !!{tag} ["touch {mark}"]\n: 1'):
             assert problem(text)[0] in ("U001", "U002")
     assert not mark.exists()
@@ -263,7 +272,10 @@ def test_a_file_that_unfolds_without_end_is_refused_in_bounds(tmp_path, name):
     for file in ["bomb.yaml"] + ["bomb.json"] * (name == "commas"):
         done = subprocess.run(
             [sys.executable, "-c", code, str(tmp_path / file)],
-            capture_output=True, text=True, preexec_fn=limit, cwd=ROOT
+            capture_output=True,
+            text=True,
+            preexec_fn=limit,
+            cwd=ROOT,
         )
         assert (done.stdout.strip(), done.returncode) == ("U001", 0), done.stderr[-400:]
 
@@ -345,8 +357,9 @@ def found(path: Path) -> list[str]:
     return [f.code for f in check_file(path).findings]
 
 
-@pytest.mark.parametrize("name", ["empty.yaml", "none.yaml", "list.json", "mapping.json", "null.json", "words.yaml",
-    "title.yaml"])
+@pytest.mark.parametrize(
+    "name", ["empty.yaml", "none.yaml", "list.json", "mapping.json", "null.json", "words.yaml", "title.yaml"]
+)
 def test_a_suite_without_scenarios_is_one_finding(tmp_path, name):
     content = {"empty": "", "none": "# only a remark\n", "list": "[]", "mapping": '{"id": "x", "scenarios": []}',
         "null": "null",
@@ -370,8 +383,14 @@ def test_a_misspelt_key_is_named_where_it_stands_even_if_it_is_that_of_the_scena
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_bare_list_is_a_suite_named_after_its_file(tmp_path, form):
     value = [scenario("a"), scenario("b")]
-    for name, wanted in (("My Claims_2", "my-claims-2"), ("2026", "suite-2026"), ("Điều 5", "dieu-5"),
-        ("Đie\u0302\u0300u 5", "dieu-5"), ("…", "suite"), ("縮", "suite")):
+    for name, wanted in (
+        ("My Claims_2", "my-claims-2"),
+        ("2026", "suite-2026"),
+        ("Điều 5", "dieu-5"),
+        ("Đie\u0302\u0300u 5", "dieu-5"),
+        ("…", "suite"),
+        ("縮", "suite"),
+    ):
         path = tmp_path / f"{name}.{form}"
         path.write_text(json.dumps(value) if form == "json" else yaml.safe_dump(value), encoding="utf-8")
         assert check_file(path).ok and check_file(path).records == 2
@@ -416,8 +435,9 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "path"), WRONG, ids=lambda x: None if isinstance(x, dict) else ".".join(map(str,
-    x)))
+@pytest.mark.parametrize(
+    ("change", "path"), WRONG, ids=lambda x: None if isinstance(x, dict) else ".".join(map(str, x))
+)
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_a_wrong_value_is_one_finding_where_it_stands(tmp_path, change, path, form):
     value = suite() | change
@@ -476,14 +496,18 @@ def test_the_last_turn_is_the_user_s(tmp_path, speakers):
 # Case A20: words of the user reach the reader byte for byte
 
 
-@given(text=(st.sampled_from(TRAPS) | st.text(st.characters(blacklist_categories=("Cs",)),
-    min_size=1)).filter(lambda t: t.strip()))
+@given(
+    text=(st.sampled_from(TRAPS) | st.text(st.characters(blacklist_categories=("Cs",)), min_size=1)).filter(
+        lambda t: t.strip()
+    )
+)
 @settings(max_examples=150)
 def test_what_the_user_says_is_kept_byte_for_byte(tmp_path, text):
     if not re.search(r"\S", text):
         return
-    value = suite(scenario(turns=[{"speaker": "user", "text": text}],
-        context=text, expected=text, claims={"category": text}))
+    value = suite(
+        scenario(turns=[{"speaker": "user", "text": text}], context=text, expected=text, claims={"category": text})
+    )
     as_json = tmp_path / "suite.json"
     as_json.write_text(json.dumps(value), encoding="utf-8")
     as_yaml = tmp_path / "suite.yaml"
@@ -512,10 +536,19 @@ BASE = suite(
     scenario("a", context="c", expected="e", claims={"category": "x", "regulation": "r"}), scenario("b"),
     language="en", cell="c", title="t"
 )  # fmt: skip
-JUDGED = [("scenarios", 0, "id"), ("scenarios", 0, "context"), ("scenarios", 0, "expected"),
-    ("scenarios", 0, "turns", 0, "text")]
-UNJUDGED = [("scenarios", 0, "claims", "category"), ("scenarios", 0, "claims", "regulation"), ("title",), ("cell",),
-    ("id",)]
+JUDGED = [
+    ("scenarios", 0, "id"),
+    ("scenarios", 0, "context"),
+    ("scenarios", 0, "expected"),
+    ("scenarios", 0, "turns", 0, "text"),
+]
+UNJUDGED = [
+    ("scenarios", 0, "claims", "category"),
+    ("scenarios", 0, "claims", "regulation"),
+    ("title",),
+    ("cell",),
+    ("id",),
+]
 
 
 @given(text=st.from_regex(r"[a-z]{2,9}", fullmatch=True).filter(lambda t: t not in ("a", "b", "user")))
@@ -561,8 +594,11 @@ def cell():
 
 def labels(**more) -> dict:
     base = {"suite": "x", "cell": "insurance-us", "labeller": "me", "labeller_kind": "ai", "date": "2026-11-30"}
-    return base | {"labels": [{"scenario": "a", "requirements": ["insurance-us-r01"], "faults": []},
-        {"scenario": "b"}]} | more
+    return (
+        base
+        | {"labels": [{"scenario": "a", "requirements": ["insurance-us-r01"], "faults": []}, {"scenario": "b"}]}
+        | more
+    )
 
 
 def entries(*items) -> dict:

@@ -30,7 +30,9 @@ default_prefix: zoo
 default_range: string
 """
 
-ZOO = HEAD + """
+ZOO = (
+    HEAD
+    + """
 types:
   code: {typeof: string, pattern: "^[a-z]+$"}
   short_code: {typeof: code, pattern: "^.{1,3}$"}
@@ -77,6 +79,7 @@ enums:
       bird: {description: It has feathers.}
       "no": {}
 """
+)
 
 
 def write(folder: Path, text: str, name: str = "schema.yaml") -> Path:
@@ -239,7 +242,9 @@ def test_abstract_unknown_and_doubled_tables_are_refused(tmp_path: Path) -> None
         tableschema.table_schemas(write(tmp_path, "classes: [", "broken.yaml"))
 
 
-OTHERS = HEAD + """
+OTHERS = (
+    HEAD
+    + """
 settings: {letters: "[A-Z]+"}
 classes:
   Container:
@@ -265,6 +270,7 @@ enums:
   Mood: {inherits: [Alive], permissible_values: {glad: {}}}
   Colour: {reachable_from: {source_ontology: obo:pato, source_nodes: [PATO:1]}}
 """
+)
 
 
 def test_schemas_of_other_shape(tmp_path: Path) -> None:

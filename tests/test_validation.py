@@ -20,16 +20,18 @@ from hypothesis import strategies as st
 
 import regatta_tools
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.rules import registry
+from regatta_tools.rules.findings import Finding, ordered
+from regatta_tools.rules.registry import Rule, rules
 from regatta_tools.suites.reader import check_file, load_labels, load_suite
 from regatta_tools.tables import package as package_module
 from regatta_tools.tables.model import enum_values
-from regatta_tools.tables.package import DESCRIPTOR, load, read, table_specs
-from regatta_tools.validation import registry, sql
-from regatta_tools.validation.findings import Finding, ordered, shown
+from regatta_tools.tables.package import DESCRIPTOR, read, table_specs
+from regatta_tools.tables.shape import class_schema, validator
+from regatta_tools.text import shown
+from regatta_tools.validation import sql
 from regatta_tools.validation.numbers import mentions_number, numbers_in
-from regatta_tools.validation.registry import Rule, rules
-from regatta_tools.validation.run import check_package, parse_as_of
-from regatta_tools.validation.schema import class_schema, validator
+from regatta_tools.validation.run import check_package, load, parse_as_of
 
 CELL = "insurance-us"
 REQUIREMENTS = "instruments/insurance-us/requirements.csv"
@@ -425,8 +427,9 @@ def test_an_id_is_of_the_form_or_refused(package, text):
         assert len(codes) == 1 and codes[0] in ("S004", "S005")
 
 
-@pytest.mark.parametrize("text", ["12 CFR § 1005.6", 'OB "quoted"', "a/b#c", "Điều 5", "a%20b", "-a", "a--b", "a-",
-    "A"])
+@pytest.mark.parametrize(
+    "text", ["12 CFR § 1005.6", 'OB "quoted"', "a/b#c", "Điều 5", "a%20b", "-a", "a--b", "a-", "A"]
+)
 def test_ids_that_no_address_bears_are_refused(package, text):
     (finding,) = with_id(package, text)
     assert finding.code == "S004"
@@ -456,8 +459,14 @@ def test_a_value_outside_its_list_is_shown_as_typed_with_the_list(package, table
     record = package.table(table)[0]
     allowed = enum_values(record.spec.fields[column]["enum"])
     before = record.cells[column]
-    for typed in ("NO", "Yes", "no such", allowed[0].upper() if allowed[0].islower() else allowed[0].lower(),
-        "012", "1:30"):
+    for typed in (
+        "NO",
+        "Yes",
+        "no such",
+        allowed[0].upper() if allowed[0].islower() else allowed[0].lower(),
+        "012",
+        "1:30",
+    ):
         if typed in allowed:
             continue
         record.cells[column] = typed
@@ -502,8 +511,9 @@ def test_a_cell_that_is_not_of_its_form_gets_no_second_finding(package, table, c
 @settings(max_examples=30)
 def test_an_id_that_another_record_has_is_a_duplicate(package, data):
     records = [r for r in package if r.spec.identifier]
-    first, second = sorted(data.draw(st.lists(st.sampled_from(range(len(records))),
-        min_size=2, max_size=2, unique=True)))
+    first, second = sorted(
+        data.draw(st.lists(st.sampled_from(range(len(records))), min_size=2, max_size=2, unique=True))
+    )
     record, other = records[second], records[first]
     before = record.cells["id"]
     record.cells["id"] = other["id"]
@@ -597,8 +607,9 @@ def test_the_engines_agree_on_every_record_and_on_records_with_one_cell_changed(
         columns = [n for n, f in record.spec.fields.items() if f["kind"] != "uri" or "uri" in FORMATS.checkers]
         column = data.draw(st.sampled_from(columns))
         before = record.cells[column]
-        record.cells[column] = data.draw(st.sampled_from([v for v in VALUES if isinstance(v,
-            str)]) | st.text(max_size=6))
+        record.cells[column] = data.draw(
+            st.sampled_from([v for v in VALUES if isinstance(v, str)]) | st.text(max_size=6)
+        )
         try:
             value = record.as_object()
             name = record.spec.class_name
@@ -623,8 +634,15 @@ def test_a_column_that_is_empty_is_named_each_time(package_copy):
 
 
 def rule_text(**changes: str | None) -> str:
-    fields = {"code": "Z001", "severity": "error", "title": "A", "why": "B", "mend": "C", "since": "0.1.0",
-        "engine": "reader"}
+    fields = {
+        "code": "Z001",
+        "severity": "error",
+        "title": "A",
+        "why": "B",
+        "mend": "C",
+        "since": "0.1.0",
+        "engine": "reader",
+    }
     fields.update({k: v for k, v in changes.items() if v is not None})
     return "".join(f"{k}: {json.dumps(v)}\n" for k, v in fields.items() if k not in changes or changes[k] is not None)
 
@@ -692,8 +710,9 @@ def test_a_query_that_fails_stops_the_check(package, monkeypatch, changes):
 
 
 def test_a_query_without_words_says_the_title(package, monkeypatch):
-    rule = Rule("Z001", "error", "A title", "B", "C", "0",
-        **(SQL | {"query": "SELECT _record, 'x' || NULL FROM cells"}))
+    rule = Rule(
+        "Z001", "error", "A title", "B", "C", "0", **(SQL | {"query": "SELECT _record, 'x' || NULL FROM cells"})
+    )
     monkeypatch.setattr(sql, "rules", lambda: {"Z001": rule})
     assert [f.message for f in sql.check(package)] == ["A title"]
 
@@ -720,8 +739,9 @@ def test_a_day_of_the_calendar_is_a_date(package, day, year):
     assert date_codes(package, day.isoformat() if year else day.strftime("--%m-%d")) == []
 
 
-@pytest.mark.parametrize("text", ["2026-02-30", "2025-02-29", "--02-30", "--13-01", "2026-00-10", "26-1-1", "2026-11",
-    "May 1"])
+@pytest.mark.parametrize(
+    "text", ["2026-02-30", "2025-02-29", "--02-30", "--13-01", "2026-00-10", "26-1-1", "2026-11", "May 1"]
+)
 def test_no_day_of_the_calendar_is_no_date(package, text):
     assert date_codes(package, text) == ["F003"]
 
@@ -803,8 +823,14 @@ def test_as_of_is_a_date(value):
 
 def test_the_order_of_findings_is_that_of_places():
     some = [Finding("K001", "error", f, line, 1, "", "m", "d") for f in ("b", "a") for line in (9, 10, 2)]
-    assert [(f.file, f.line) for f in ordered([*some, *some])] == [("a", 2), ("a", 9), ("a", 10), ("b", 2), ("b", 9),
-        ("b", 10)]
+    assert [(f.file, f.line) for f in ordered([*some, *some])] == [
+        ("a", 2),
+        ("a", 9),
+        ("a", 10),
+        ("b", 2),
+        ("b", 9),
+        ("b", 10),
+    ]
 
 
 @given(st.text(max_size=300))
@@ -859,18 +885,18 @@ def test_what_changes_a_score_changes_the_hash_of_the_cell_and_nothing_else_does
 
 
 def test_a_schema_file_that_is_gone_is_a_problem_of_the_environment(monkeypatch, tmp_path):
-    from regatta_tools.validation import schema
+    from regatta_tools.tables import shape
 
-    monkeypatch.setattr(schema.paths, "generated_dir", lambda: tmp_path)
-    schema.document.cache_clear()
+    monkeypatch.setattr(shape.paths, "generated_dir", lambda: tmp_path)
+    shape.document.cache_clear()
     try:
         with pytest.raises(EnvironmentProblem):
-            schema.document()
+            shape.document()
         (tmp_path / "regatta.schema.json").write_text("{")
         with pytest.raises(EnvironmentProblem):
-            schema.document()
+            shape.document()
     finally:
-        schema.document.cache_clear()
+        shape.document.cache_clear()
 
 
 def test_the_installed_package_is_found_from_anywhere(monkeypatch, tmp_path):

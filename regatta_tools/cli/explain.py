@@ -12,7 +12,7 @@ import click
 def explain(code: str | None) -> None:
     """Say what a rule CODE means, why it matters and how to mend it (without CODE: list all)."""
     from regatta_tools.errors import InputError
-    from regatta_tools.validation.registry import rules
+    from regatta_tools.rules.registry import rules
 
     known = rules()
     if code is None:

@@ -71,7 +71,8 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("REGATTA_DEBUG"):
             raise
         text = " ".join(str(error).split())[:300]
-        _say(f"error: a defect of REGATTA: {type(error).__name__}: {text} [E399]\n  mend: report it; REGATTA_DEBUG=1 shows where")
+        _say(f"error: a defect of REGATTA: {type(error).__name__}: {text} [E399]")
+        _say("  mend: report it; REGATTA_DEBUG=1 shows where")
         _leave(3)
 
 

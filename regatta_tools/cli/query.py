@@ -17,8 +17,13 @@ import click
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="The value of a parameter; repeatable.")
 @click.option("--list", "list_", is_flag=True, help="List the named queries with their parameters.")
 @click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True, help="Form of the answer."
-)  # fmt: skip
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="Form of the answer.",
+)
 @click.option(
     "--package", "path", metavar="PATH", help="The package to ask; default: this folder's, or the built-in one."
 )
@@ -68,7 +73,7 @@ def query(
             raise InputError(f"the query cannot be read: {error}", code="U120", place=file) from error
     bindings = queries.bind(asked, values)
 
-    from regatta_tools.tables.package import load
+    from regatta_tools.validation.run import load
 
     result = queries.run_query(load(path), asked.text, bindings, origin=file or "")
     _write(queries.write(result, form, width=width))

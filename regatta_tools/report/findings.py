@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regatta_tools.validation.findings import Report
+from regatta_tools.rules.findings import Report
 
 
 def as_text(report: Report) -> str:

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from regatta_tools.documents import Document, Path_, Place, SyntaxProblem, read_document
 from regatta_tools.errors import InputError
-from regatta_tools.suites.places import Document, Path_, Place, SyntaxProblem, read_document
-from regatta_tools.tables.package import Cell, sha256_json
-from regatta_tools.validation.findings import Finding, Report, ordered, shown
-from regatta_tools.validation.registry import rule
+from regatta_tools.rules.findings import Finding, Report, ordered
+from regatta_tools.rules.registry import rule
+from regatta_tools.tables.package import Cell
+from regatta_tools.text import sha256_json, shown
 
 # Keys by which a label file is known even where `labels` itself is misspelt.
 _LABEL_KEYS = frozenset({"labels", "labeller", "labeller_kind", "suite"})
@@ -91,7 +92,7 @@ def check_file(path: Path) -> Report:
 
 
 def _check(document: Document, file: str, class_name: str) -> list[Finding]:
-    from regatta_tools.validation.schema import validator
+    from regatta_tools.tables.shape import validator
 
     findings: list[Finding] = []
 

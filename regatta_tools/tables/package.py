@@ -7,7 +7,6 @@ them, and everything later (checks, graph, harness) works on the :class:`Record`
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -19,10 +18,11 @@ from typing import Any
 
 from regatta_tools import paths
 from regatta_tools.errors import InputError
+from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.registry import rule
 from regatta_tools.tables.model import load_model
 from regatta_tools.tables.reader import Table, read_table
-from regatta_tools.validation.findings import Finding, shown
-from regatta_tools.validation.registry import rule
+from regatta_tools.text import sha256_json, shown
 
 DESCRIPTOR = "datapackage.json"
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
@@ -230,12 +230,6 @@ class Cell:
         return sha256_json(content)
 
 
-def sha256_json(content: Any) -> str:
-    """SHA-256 of canonical JSON (sorted keys, no spaces, UTF-8)."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
-
-
 def locate(path: Any = None) -> Path:
     """The root folder of a package.
 
@@ -394,20 +388,3 @@ def _check_described(package: Package, resource: dict[str, Any], tables: list[Ta
     if said:
         what = f"{DESCRIPTOR} describes another state of this file: {said[0]}"
         package.findings.append(rule("R011").finding(what, file=tables[0].file))
-
-
-def load(path: Any = None) -> Package:
-    """Read a package for use. Raises :class:`InputError` where reading or the checks find an error."""
-    from regatta_tools.validation.run import check_package
-
-    package = read(path)
-    errors = [f for f in check_package(package) if f.severity == "error"]
-    if errors:
-        first = errors[0]
-        raise InputError(
-            f"the package has {len(errors)} error(s), the first: {first.message}",
-            code=first.code,
-            place=first.place(),
-            mend="run `regatta validate` and mend what it lists",
-        )
-    return package

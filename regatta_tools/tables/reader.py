@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from regatta_tools.validation.findings import Finding, shown
-from regatta_tools.validation.registry import rule
+from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.registry import rule
+from regatta_tools.text import decode, line_column, shown
 
 #: Larger files are refused before they are read (a table of the package has a few hundred rows).
 MAX_BYTES = 256 * 1024 * 1024
@@ -107,29 +108,6 @@ def _walk(text: str, offset: int) -> tuple[list[int], tuple[str, int] | None]:
         if not text.startswith(",", end):
             return starts, None
         at = end + 1
-
-
-def line_column(text: str, offset: int) -> tuple[int, int]:
-    """Line and column, from 1 and in characters, of an offset into a text."""
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
-
-
-def decode(raw: bytes) -> tuple[str, tuple[str, int, int] | None]:
-    """Decode UTF-8 with or without byte-order mark.
-
-    Returns the text and, where a byte is not UTF-8, what to say with line and column. Offsets in the
-    message count from 0 and from the start of the file.
-    """
-    body = raw.removeprefix(b"\xef\xbb\xbf")
-    try:
-        return body.decode("utf-8"), None
-    except UnicodeDecodeError as error:
-        at = error.start + len(raw) - len(body)
-        good = body[: error.start].decode("utf-8")
-        line, column = line_column(good, len(good))
-        utf_16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
-        hint = "; the file looks like UTF-16" if utf_16 else ""
-        return "", (f"byte {at} (0x{raw[at]:02x}) is not UTF-8{hint}", line, column)
 
 
 def read_table(path: Path, file: str, columns: list[str]) -> Table:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, Inexact, localcontext
 
-from regatta_tools.validation.findings import shown
+from regatta_tools.text import shown
 
 Value = Decimal | date | str
 MAX_LENGTH = 500

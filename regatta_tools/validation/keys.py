@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import unicodedata
 
+from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.package import Package, Record, table_specs
-from regatta_tools.validation.findings import Finding, shown
+from regatta_tools.text import shown
 
 
 def _nfc(text: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.package import Package, Record
+from regatta_tools.text import shown
 from regatta_tools.validation.expressions import (
     ExpressionError,
     evaluate,
@@ -12,7 +14,6 @@ from regatta_tools.validation.expressions import (
     render,
     same,
 )
-from regatta_tools.validation.findings import Finding, shown
 
 
 def check(package: Package) -> list[Finding]:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
+from regatta_tools.rules.findings import Finding, Report, ordered
 from regatta_tools.tables.package import DESCRIPTOR, Package, locate, read
-from regatta_tools.validation.findings import Finding, Report, ordered
 
 #: Endings of suite and label files.
 SUITE_ENDINGS = (".yaml", ".yml", ".json")
@@ -60,3 +60,18 @@ def validate(path: Any = None, *, as_of: Any = None) -> Report:
     package = read(root)
     findings = check_package(package, as_of=when)
     return Report(tuple(findings), files=len(package.files), records=package.count, checked=str(root))
+
+
+def load(path: Any = None) -> Package:
+    """Read a package for use. Raises :class:`InputError` where reading or the checks find an error."""
+    package = read(path)
+    errors = [f for f in check_package(package) if f.severity == "error"]
+    if errors:
+        first = errors[0]
+        raise InputError(
+            f"the package has {len(errors)} error(s), the first: {first.message}",
+            code=first.code,
+            place=first.place(),
+            mend="run `regatta validate` and mend what it lists",
+        )
+    return package

@@ -6,16 +6,14 @@ read the same file, ``schema/generated/regatta.schema.json``.
 
 from __future__ import annotations
 
-import json
 import re
-from functools import lru_cache
 from typing import Any
 
-from regatta_tools import paths
-from regatta_tools.errors import EnvironmentProblem
+from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import Package, Record
-from regatta_tools.validation.findings import Finding, shown
+from regatta_tools.tables.shape import validator
+from regatta_tools.text import shown
 
 # What spreadsheets turn ids into: 3-4 -> 04-Mar, 12-5-3 -> 12/05/2003, 2E10 -> 2.00E+10, 0010 -> 10.
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|thg ?\d)[a-z0-9]*"
@@ -30,30 +28,6 @@ _WANTED = {
     "integer": "not a whole number",
     "uri": "not an address",
 }
-
-
-@lru_cache(maxsize=1)
-def document() -> dict[str, Any]:
-    """The generated JSON Schema. Raises :class:`EnvironmentProblem` where the file is missing or damaged."""
-    path = paths.generated_dir() / "regatta.schema.json"
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise EnvironmentProblem(f"the schema cannot be read: {error}", place=path.name, mend="make schema") from error
-
-
-def class_schema(name: str) -> dict[str, Any]:
-    """A stand-alone JSON Schema for one class of the schema."""
-    whole = document()
-    return {"$schema": whole["$schema"], "$ref": f"#/$defs/{name}", "$defs": whole["$defs"]}
-
-
-@lru_cache(maxsize=64)
-def validator(name: str) -> Any:
-    """The fast validator of a class."""
-    import jsonschema_rs
-
-    return jsonschema_rs.validator_for(class_schema(name), validate_formats=True)
 
 
 def check(package: Package) -> list[Finding]:

@@ -11,10 +11,10 @@ import sqlite3
 from datetime import date
 
 from regatta_tools.errors import EnvironmentProblem
+from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.registry import rules
 from regatta_tools.tables.package import Package, table_specs
-from regatta_tools.validation.findings import Finding
 from regatta_tools.validation.numbers import mentions_number
-from regatta_tools.validation.registry import rules
 
 
 def _matches(pattern: str, text: str | None) -> bool | None:

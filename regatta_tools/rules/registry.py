@@ -14,7 +14,7 @@ from pathlib import Path
 
 from regatta_tools import paths
 from regatta_tools.errors import EnvironmentProblem
-from regatta_tools.validation.findings import Finding, Severity
+from regatta_tools.rules.findings import Finding, Severity
 
 #: Engines that a rule file may name. Only ``sql`` carries a query.
 ENGINES = ("reader", "schema", "keys", "sql", "python", "suite")
@@ -52,7 +52,7 @@ def rules(folder: Path | None = None) -> dict[str, Rule]:
     must stop the check, not weaken it.
     """
     # The reader of suites, for it refuses double keys, tags and words that YAML 1.1 takes for false.
-    from regatta_tools.suites.places import SyntaxProblem, read_document
+    from regatta_tools.documents import SyntaxProblem, read_document
 
     folder = folder or paths.validators_dir()
     found: dict[str, Rule] = {}

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from regatta_tools.tables.reader import decode, line_column
-from regatta_tools.validation.findings import shown
+from regatta_tools.text import decode, line_column, shown
 
 #: Nodes that one file may unfold to. Aliases can nest, and each use counts.
 MAX_NODES = 500_000

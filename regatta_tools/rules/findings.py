@@ -40,12 +40,6 @@ class Finding:
         return ":".join(parts)
 
 
-def shown(value: object, most: int = 80) -> str:
-    """A value as it stands in a message: quoted, without control characters, cut after ``most`` characters."""
-    text = value if isinstance(value, str) else str(value)
-    return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text):,} characters)"
-
-
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Sort by file, place, then code, so that every run reports in the same order; equal ones are kept once."""
     return sorted(

@@ -1,0 +1,1 @@
+"""The vocabulary of checks: findings, and the registry of rules that raise them."""

@@ -1,0 +1,42 @@
+"""Small functions on text that everything above shares: decoding and places, showing values, hashing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+
+def decode(raw: bytes) -> tuple[str, tuple[str, int, int] | None]:
+    """Decode UTF-8 with or without byte-order mark.
+
+    Returns the text and, where a byte is not UTF-8, what to say with line and column. Offsets in the
+    message count from 0 and from the start of the file.
+    """
+    body = raw.removeprefix(b"\xef\xbb\xbf")
+    try:
+        return body.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        at = error.start + len(raw) - len(body)
+        good = body[: error.start].decode("utf-8")
+        line, column = line_column(good, len(good))
+        utf_16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
+        hint = "; the file looks like UTF-16" if utf_16 else ""
+        return "", (f"byte {at} (0x{raw[at]:02x}) is not UTF-8{hint}", line, column)
+
+
+def line_column(text: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1 and in characters, of an offset into a text."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def shown(value: object, most: int = 80) -> str:
+    """A value as it stands in a message: quoted, without control characters, cut after ``most`` characters."""
+    text = value if isinstance(value, str) else str(value)
+    return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text):,} characters)"
+
+
+def sha256_json(content: Any) -> str:
+    """SHA-256 of canonical JSON (sorted keys, no spaces, UTF-8)."""
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
