@@ -1,0 +1,1 @@
+"""One way to a model: a :class:`Request` in, a :class:`Reply` out, whatever the provider."""
