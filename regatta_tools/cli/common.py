@@ -1,0 +1,63 @@
+"""What several commands share: options, JSON writing, progress."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, ClassVar
+
+import click
+
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the result.",
+)
+package_option = click.option(
+    "--package", type=click.Path(), default=None,
+    help="Folder of another package (default: the one here, or the one that came with REGATTA).",
+)  # fmt: skip
+
+
+def write_json(value: Any) -> None:
+    """Strict JSON (no NaN), text as itself."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+class ProgressLine:
+    """Progress on standard error: one line that renews itself on a terminal, a line every ten seconds elsewhere."""
+
+    NAMES: ClassVar = {
+        "rc": "coverage of requirements",
+        "iss": "specificity and attacks",
+        "design": "faults as designed",
+        "execution": "faults as run",
+    }
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.last = 0.0
+        self.tty = sys.stderr.isatty()
+        self.width = 0
+
+    def __call__(self, progress: Any) -> None:
+        now = time.monotonic()
+        ends = progress.done == progress.total
+        if now - self.last < (0.1 if self.tty else 10.0) and not ends:
+            return
+        self.last = now
+        name = self.NAMES.get(progress.stage, progress.stage)
+        text = f"{name}: {progress.done}/{progress.total}, {progress.calls} calls, {now - self.started:.0f} s"
+        if self.tty:
+            click.echo("\r" + text.ljust(self.width), err=True, nl=False)
+            self.width = len(text)
+        else:
+            click.echo(text, err=True)
+
+    def close(self) -> None:
+        if self.tty and self.width:
+            click.echo("", err=True)

@@ -1,0 +1,366 @@
+"""The run store: what a run was asked to do, and an append-only journal of all that happened.
+
+A folder holds ``run.json`` (written once, atomically, before the first call) and ``journal.jsonl``. One
+line is one event, written whole and flushed to the disk before the run goes on:
+
+``{"e": "start", "key": ...}``
+    a call is about to be sent. A start without a call after it was in flight when the run was killed:
+    it may have been answered and paid for, so it is sent again and counted as resent.
+``{"e": "call", ...}``
+    a call as it came back (class ``Call`` of the schema).
+``{"e": "verdict", ...}``
+    what was read in it (class ``Verdict``).
+``{"e": "stop", "key": ...}``
+    the provider could not be asked (wrong key, no connection): the call counts as not made. It also
+    takes back a failed call and its verdict, so that an outage leaves no missing verdicts behind.
+
+Reading keeps the last verdict and call of each key. What cannot be read is reported, never guessed at: half a
+last line after a kill moves to ``journal.damaged`` when the run goes on, a row that is no event of the
+schema stays where it is and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+from collections import Counter
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.tables.model import enum_values
+
+RUN, JOURNAL, DAMAGED, LOCK = "run.json", "journal.jsonl", "journal.damaged", ".lock"
+VerdictKey = tuple[str, str, str, int]
+#: Outcomes that the judges of a stage cannot have.
+_NOT_OF = {
+    "rc": ("rated",),
+    "design": ("rated",),
+    "execution": ("rated",),
+    "iss": ("positive", "negative"),
+    "ac": ("positive", "negative"),
+}
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def line_of(event: dict[str, Any]) -> bytes:
+    """An event as one line of strict JSON in UTF-8. Lone surrogates are escaped: they have no bytes of their own."""
+    text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return (_LONE.sub(lambda m: f"\\u{ord(m[0]):04x}", text) + "\n").encode("utf-8")
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a whole file or nothing. Raises :class:`EnvironmentProblem` where the folder cannot be written."""
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise cannot_write(path, error) from error
+
+
+def cannot_write(path: Path, error: OSError) -> EnvironmentProblem:
+    """The error for a disk or folder that does not take a file."""
+    full = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EFBIG: "the file may not grow",
+    }
+    if error.errno in full:
+        return EnvironmentProblem(
+            full[error.errno],
+            code="E305",
+            place=str(path),
+            mend="make room and give the same command again: nothing is lost",
+        )
+    return EnvironmentProblem(
+        f"cannot be written: {error.strerror or error}",
+        code="E304",
+        place=str(path),
+        mend="choose another place with --out",
+    )
+
+
+def _cannot_read(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot be read: {error.strerror or error}",
+        code="U107",
+        place=str(path),
+        mend="see that it is a file and may be read, or name another folder",
+    )
+
+
+class RunStore:
+    """One run folder, open for reading; :meth:`open_for_writing` takes the lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.calls: dict[str, dict[str, Any]] = {}
+        self.verdicts: dict[VerdictKey, dict[str, Any]] = {}
+        self.starts: Counter[str] = Counter()
+        #: Starts that came to an end, by a call or by a stop.
+        self.ends: Counter[str] = Counter()
+        self.notes: list[str] = []
+        self._fragment: int | None = None
+        self._damaged: list[bytes] = []
+        self._descriptor: int | None = None
+        self._lock: Any = None
+        self.manifest: dict[str, Any] = {}
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @classmethod
+    def read(cls, folder: Path | str) -> RunStore:
+        """Read a run. Raises :class:`InputError` where the folder holds none."""
+        store = cls(Path(folder))
+        path = store.folder / RUN
+        try:
+            store.manifest = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise InputError(
+                "this folder holds no run", code="U107", place=str(folder), mend="name the folder of a run"
+            ) from error
+        except OSError as error:
+            raise _cannot_read(path, error) from error
+        except (ValueError, RecursionError) as error:
+            raise InputError(
+                f"no JSON: {error}", code="U107", place=str(path), mend="name the folder of a run"
+            ) from error
+        _check_manifest(store.manifest, path)
+        store._read_journal()
+        return store
+
+    def _read_journal(self) -> None:
+        path = self.folder / JOURNAL
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _cannot_read(path, error) from error
+        end = raw.rfind(b"\n") + 1
+        if end < len(raw):
+            self._fragment = end
+            self._damaged.append(raw[end:])
+            self.notes.append("the journal ends in half a line; it is left out and its call counts as not made")
+        for number, line in enumerate(raw[:end].split(b"\n")[:-1], 1):
+            try:
+                event = json.loads(line)
+                _check_event(event)
+            except (ValueError, TypeError, OverflowError, RecursionError):
+                self.notes.append(f"journal line {number} is no event and is left out")
+            else:
+                self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        kind = event["e"]
+        if kind == "start":
+            self.starts[event["key"]] += 1
+        elif kind == "call":
+            self.calls[event["key"]] = event
+            self.ends[event["key"]] += 1
+        elif kind == "verdict":
+            self.verdicts[self.verdict_key(event)] = event
+        else:
+            self._take_back(event["key"])
+
+    def _take_back(self, key: str) -> None:
+        held = self.calls.get(key)
+        if held is None:
+            self.ends[key] += 1
+        elif held["outcome"] == "failed":
+            del self.calls[key]
+            for verdict in [k for k, v in self.verdicts.items() if v.get("call") == key]:
+                del self.verdicts[verdict]
+
+    @staticmethod
+    def verdict_key(event: dict[str, Any]) -> VerdictKey:
+        return event["stage"], event.get("target") or "", event["scenario"], int(event["draw"])
+
+    def verdict(self, stage: str, target: str, scenario: str, draw: int = 1) -> dict[str, Any] | None:
+        return self.verdicts.get((stage, target, scenario, draw))
+
+    @property
+    def resent(self) -> int:
+        """Calls that were sent more than once because a kill left their reply unknown."""
+        return sum(max(0, n - max(1, self.ends[key])) for key, n in self.starts.items())
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def open_for_writing(self, manifest: dict[str, Any]) -> None:
+        """Create the run, or take it up again where it was made by the same words.
+
+        Raises :class:`InputError` (U108) with what differs where it was not, and
+        :class:`EnvironmentProblem` where the folder cannot be written or another process writes to it.
+        """
+        import filelock
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = filelock.FileLock(str(self.folder / LOCK), timeout=0)
+            self._lock.acquire()
+        except filelock.Timeout as error:
+            raise EnvironmentProblem(
+                "another process writes to this run",
+                code="E306",
+                place=str(self.folder),
+                mend="wait for it, or use --out",
+            ) from error
+        except OSError as error:
+            raise cannot_write(self.folder, error) from error
+        except NotImplementedError as error:
+            raise EnvironmentProblem(
+                "the file system of this folder knows no locks, so two runs could write at once",
+                code="E304",
+                place=str(self.folder),
+                mend="choose another place with --out",
+            ) from error
+        try:
+            path = self.folder / RUN
+            if path.exists():
+                held = RunStore.read(self.folder)
+                changed = differences(held.manifest, manifest)
+                if changed:
+                    raise InputError(
+                        "this run was made with other words, so it cannot go on: " + "; ".join(changed),
+                        code="U108",
+                        place=str(self.folder),
+                        mend="give --out another folder for a new run, or bring back what changed",
+                    )
+                self.__dict__.update({k: v for k, v in held.__dict__.items() if k not in ("_lock", "_descriptor")})
+            else:
+                journal = self.folder / JOURNAL
+                if journal.exists() and journal.stat().st_size:
+                    raise InputError(
+                        "this folder holds a journal without the run.json that it belongs to",
+                        code="U107",
+                        place=str(self.folder),
+                        mend="bring run.json back, or give --out another folder",
+                    )
+                self._fragment, self._damaged = None, []
+                write_atomically(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+                self.manifest = manifest
+            self._set_aside()
+            self._descriptor = os.open(self.folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        except OSError as error:
+            self.close()
+            raise cannot_write(self.folder, error) from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _set_aside(self) -> None:
+        """Move half a line out of the journal: first a copy to the disk, then the cut."""
+        if self._fragment is None:
+            return
+        with open(self.folder / DAMAGED, "ab") as stream:
+            stream.write(b"".join(self._damaged) + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.truncate(self.folder / JOURNAL, self._fragment)
+        self._fragment, self._damaged = None, []
+
+    def append(self, event: dict[str, Any]) -> None:
+        """Write one event, whole or not at all, and take it in. Raises :class:`EnvironmentProblem`."""
+        if self._descriptor is None:
+            raise RuntimeError("the store is not open for writing")
+        line = line_of(event)
+        size = os.fstat(self._descriptor).st_size
+        try:
+            written = os.write(self._descriptor, line)
+            if written < len(line):
+                raise OSError(errno.ENOSPC, "short write")
+            # A start need not survive a power cut: at worst its call is not counted as resent.
+            if event["e"] != "start":
+                os.fsync(self._descriptor)
+        except OSError as error:
+            # Where even this fails, the next opening sets the half line aside.
+            with suppress(OSError):
+                os.ftruncate(self._descriptor, size)
+            raise cannot_write(self.folder / JOURNAL, error) from error
+        self._take(event)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> RunStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@lru_cache(maxsize=4)
+def _engine(name: str) -> Any:
+    from regatta_tools.tables.shape import validator
+
+    return validator(name)
+
+
+def _check_manifest(manifest: Any, path: Path) -> None:
+    if not _engine("Run").is_valid(manifest) or not all(manifest[k] for k in ("scenarios", "requirements", "faults")):
+        raise InputError(
+            "this is no run of this version of REGATTA", code="U107", place=str(path), mend="name the folder of a run"
+        )
+
+
+def _check_event(event: Any) -> None:
+    """``ValueError`` where a row is no event of the schema, or says what its stage cannot say."""
+    kind = event.get("e") if isinstance(event, dict) else None
+    rest = {k: v for k, v in event.items() if k != "e"} if kind else {}
+    if kind in ("start", "stop"):
+        fits = set(rest) == {"key"} and isinstance(rest["key"], str)
+    elif kind == "call":
+        fits = _engine("Call").is_valid(rest)
+    else:
+        fits = kind == "verdict" and _engine("Verdict").is_valid(rest) and _says_what_it_can(rest)
+    if not fits:
+        raise ValueError(kind)
+
+
+def _says_what_it_can(verdict: dict[str, Any]) -> bool:
+    stage, outcome = verdict["stage"], verdict["outcome"]
+    if stage not in _NOT_OF or outcome in _NOT_OF[stage]:
+        return False
+    if outcome != "rated":
+        return True
+    values = ("1", "2", "3", "4", "5") if stage == "iss" else ("none", *enum_values("AdversarialCategory"))
+    return verdict.get("value") in values
+
+
+def differences(held: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+    """What differs between two manifests, in words. The hashes come first: they name what changed."""
+    words = {
+        "regatta": "the version of REGATTA",
+        "package": "the cell's requirements, citations, facts or faults",
+        "suite": "the suite",
+        "prompts": "the prompt templates",
+        "models": "the models or their settings",
+    }
+    changed = [
+        f"{text} changed"
+        for key, text in words.items()
+        if held.get("made_with", {}).get(key) != wanted["made_with"].get(key)
+    ]
+    for key in wanted:
+        if key in ("made_with", "models", "id") or held.get(key) == wanted[key]:
+            continue
+        if key in ("scenarios", "requirements", "faults"):
+            changed.append(f"the list of {key} changed")
+        else:
+            changed.append(f"{key} was {held.get(key)!r}, is {wanted[key]!r}")
+    return changed

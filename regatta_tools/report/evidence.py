@@ -1,0 +1,129 @@
+"""The evidence vector for people, uncovered obligations first."""
+
+from __future__ import annotations
+
+import shutil
+import textwrap
+from typing import Any
+
+STAGES = {"rc": "coverage", "iss": "specificity", "ac": "attacks", "design": "design", "execution": "execution"}
+
+
+def _width() -> int:
+    return max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
+
+
+def _wrap(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(text, _width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [
+        first
+    ]
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.2f}"
+
+
+def as_text(evidence: dict[str, Any]) -> str:
+    """Summary of an evidence vector (class ``EvidenceVector``) for a terminal of any width from 40 columns."""
+    lines: list[str] = []
+    lines += _wrap(
+        f"Suite {evidence['suite']} ({evidence['n_scenarios']} scenarios) in cell {evidence['cell']}", "", "  "
+    )
+    if not evidence["complete"]:
+        lines += ["", *_wrap("THE RUN HAS NOT ENDED: what follows is preliminary.", "", "")]
+    by_status: dict[str, list[dict[str, Any]]] = {"not-covered": [], "unknown": [], "covered": []}
+    for requirement in evidence["requirements"]:
+        by_status[requirement["status"]].append(requirement)
+
+    heads = {
+        "not-covered": "Obligations that no scenario tests",
+        "unknown": "Obligations about which verdicts are missing",
+        "covered": "Obligations that a scenario tests",
+    }
+    for status, head in heads.items():
+        items = by_status[status]
+        if not items and status != "not-covered":
+            continue
+        lines += ["", *_wrap(f"{head}: {len(items)} of {len(evidence['requirements'])}", "", "  ")]
+        for item in items:
+            by = f"  [{item['scenario']}]" if item["scenario"] else ""
+            lines += _wrap(f"{item['id']}  {item['topic']}{by}", "  - ", "    ")
+            if status != "covered":
+                for citation in _citations(item["citations"]):
+                    lines += _wrap(citation, "      ", "        ")
+
+    lines += ["", "Faults, as designed and as run"]
+    for fault in evidence["faults"]:
+        design = fault["design"] + (f" [{fault['scenario_design']}]" if fault["scenario_design"] else "")
+        execution = fault["execution"] + (f" [{fault['scenario_execution']}]" if fault["scenario_execution"] else "")
+        lines += _wrap(f"{fault['name']} ({fault['class']})", "  - ", "    ")
+        lines += _wrap(f"design: {design}; execution: {execution}", "      ", "      ")
+
+    lines += ["", "Measures (bounds over what is missing)"]
+    names = {
+        "RC": "coverage of requirements",
+        "FDR_d": "faults exposed, as designed",
+        "FDR_e": "faults exposed, as run",
+        "Delta": "FDR_d - FDR_e",
+        "ISS": "industry specificity, 1 to 5",
+        "AC": "share of six attack categories",
+    }
+    for name, what in names.items():
+        bound = evidence["bounds"][name]
+        value = _number(evidence["measures"][name])
+        lines += _wrap(f"{name:<6}{value:>10}  [{bound['low']:.2f}, {bound['high']:.2f}]  {what}", "  ", "    ")
+    for reason in evidence["measures"]["undefined"]:
+        lines += _wrap(reason, "  ", "    ")
+
+    lines += ["", "Verdicts"]
+    for row in evidence["outcomes"]:
+        counts = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in row.items() if k != "stage" and v)
+        lines += _wrap(f"{STAGES[row['stage']]}: {counts or 'none'}", "  ", "    ")
+    cost = evidence["cost"]
+    price = (
+        f"{cost['usd']:.2f} USD" if cost["usd"] is not None else f"price unknown for {cost['unpriced_calls']} call(s)"
+    )
+    lines += _wrap(
+        f"{cost['judge_calls']} judge calls, {cost['agent_calls']} agent calls, "
+        f"{cost['prompt_tokens'] + cost['completion_tokens']} tokens, {price}",
+        "  ",
+        "    ",
+    )
+    lines += ["", "Before you use this"]
+    for note in evidence["notes"]:
+        lines += _wrap(note, "  - ", "    ")
+    return "\n".join(lines)
+
+
+def _citations(citations: list[dict[str, Any]]) -> list[str]:
+    """One text a source, its title before its locators; the basis alone where there is one."""
+    basis = [c for c in citations if c["role"] == "basis"] or citations
+    by_source: dict[str, list[dict[str, Any]]] = {}
+    for citation in basis:
+        by_source.setdefault(citation["source"], []).append(citation)
+    return [
+        f"{found[0]['title']}: {'; '.join(dict.fromkeys(c['locator'] for c in found))}" for found in by_source.values()
+    ]
+
+
+def agreement_text(result: dict[str, Any]) -> str:
+    """Agreement of a judge with labels, for people."""
+    labels = result["labels"]
+    lines = _wrap(
+        f"{result['judge']} against labels of {result['suite']} by {labels['by']} ({labels['kind']})",
+        "",
+        "  ",
+    )
+    for stage, figures in result["stages"].items():
+        lines.append(f"  J_{'RC' if stage == 'rc' else 'D'}, {figures['pairs']} pairs")
+        for name in ("agreement", "sensitivity", "specificity", "kappa"):
+            lines += _wrap(f"{name:<12} {_figure(figures[name])}", "    ", "      ")
+    return "\n".join(lines)
+
+
+def _figure(figure: dict[str, Any]) -> str:
+    if figure["value"] is None:
+        return f"undefined: {figure['reason']}"
+    if figure["low"] is None:
+        return f"{figure['value']:.2f} ({figure['reason']})"
+    return f"{figure['value']:.2f}  [{figure['low']:.2f}, {figure['high']:.2f}]  n={figure['n']}"
