@@ -250,6 +250,18 @@ def test_ctrl_c_comes_through_a_call_that_hangs(server):
     assert time.monotonic() - started < 5
 
 
+def test_a_call_outside_the_main_thread_works_and_leaves_no_alarm(server):
+    server.script(text("Yes."), text("No."))
+    replies = []
+    worker = threading.Thread(target=lambda: replies.append(ask()))
+    worker.start()
+    worker.join(20)
+    before = signal.getsignal(signal.SIGALRM)
+    replies.append(ask())
+    assert [r.text for r in replies] == ["Yes.", "No."]
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) and signal.getsignal(signal.SIGALRM) == before
+
+
 # -- what makes every further call useless -------------------------------------------------------
 
 
@@ -457,6 +469,29 @@ def test_a_run_that_has_to_stop_keeps_what_it_has(server, unbroken, tmp_path, ac
     again = run_it(tmp_path)
     assert verdicts(again) == verdicts(unbroken)
     assert len(server.requests) == len(unbroken.calls) - 20 and again.resent == 0
+
+
+def test_ctrl_c_in_a_call_that_hangs_leaves_at_once_with_130(server, unbroken, tmp_path):
+    """The whole command: out of the call, out of litellm, out of the interpreter."""
+    server.script(*[answering] * 5, otherwise=silent)
+    suite = suite_file(tmp_path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from regatta_tools.cli.main import main; main()", "run", str(suite), "--cell", "insurance-us"]
+        + ["--judge", MODEL, "--agent", MODEL, "--answers", "per-scenario", "--out", str(tmp_path / "run")],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    end = time.monotonic() + 60
+    while len(server.requests) < 6 and time.monotonic() < end:
+        time.sleep(0.05)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and time.monotonic() - sent < 10
+    assert "interrupted" in err and "Traceback" not in err + out and SECRET not in err
+    server.script(otherwise=answering)
+    again = run_it(tmp_path)
+    assert verdicts(again) == verdicts(unbroken)
+    assert (len(server.requests), again.resent) == (len(unbroken.calls) - 5, 1)
 
 
 # -- quiet and offline ---------------------------------------------------------------------------

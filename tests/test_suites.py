@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import regatta_tools
+from regatta_tools import documents as places
 from regatta_tools.documents import SyntaxProblem, parse
 from regatta_tools.errors import InputError
-from regatta_tools import documents as places
 from regatta_tools.suites.reader import check_file, load_labels, load_suite
 from regatta_tools.tables.package import read
 

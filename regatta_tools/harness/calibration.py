@@ -40,7 +40,7 @@ def hold_against_labels(
     chosen = held.cell(cell)
     read = load_suite(suite)
     given = load_labels(labels, read, chosen)
-    if not embedded.is_embedded(judge):
+    if not embedded.is_default(judge):
         raise InputError(
             "only the embedded judge can be held against labels so far", code="U112", mend="leave --judge out"
         )

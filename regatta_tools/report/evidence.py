@@ -14,9 +14,10 @@ def _width() -> int:
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:
-    return textwrap.wrap(text, _width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False) or [
-        first
-    ]
+    # A section sign stays with its number: textwrap breaks at ordinary blanks only.
+    held = text.replace("§ ", "§\u00a0")
+    lines = textwrap.wrap(held, _width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return [line.replace("§\u00a0", "§ ") for line in lines] or [first]
 
 
 def _number(value: float | None) -> str:
