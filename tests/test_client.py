@@ -475,11 +475,15 @@ def test_ctrl_c_in_a_call_that_hangs_leaves_at_once_with_130(server, unbroken, t
     """The whole command: out of the call, out of litellm, out of the interpreter."""
     server.script(*[answering] * 5, otherwise=silent)
     suite = suite_file(tmp_path)
+    words = ["run", str(suite), "--cell", "insurance-us", "--judge", MODEL, "--agent", MODEL]
+    words += ["--answers", "per-scenario", "--out", str(tmp_path / "run")]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from regatta_tools.cli.main import main; main()", "run", str(suite), "--cell", "insurance-us"]
-        + ["--judge", MODEL, "--agent", MODEL, "--answers", "per-scenario", "--out", str(tmp_path / "run")],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", "from regatta_tools.cli.main import main; main()", *words],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     end = time.monotonic() + 60
     while len(server.requests) < 6 and time.monotonic() < end:
         time.sleep(0.05)

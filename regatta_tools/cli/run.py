@@ -35,6 +35,7 @@ def run(
     """
     import regatta_tools
     from regatta_tools.harness.store import RunStore
+    from regatta_tools.report.evidence import who_judged
 
     line = ProgressLine()
     try:
@@ -60,4 +61,6 @@ def run(
     if store.resent:
         click.echo(f"note: {store.resent} call(s) in flight at a kill were sent again", err=True)
     click.echo(f"{store.folder}: {len(store.verdicts)} verdicts, {len(store.calls)} calls")
+    for text in who_judged(store.manifest["models"]):
+        click.echo(f"  {text}")
     click.echo(f"next: regatta score {store.folder}")

@@ -24,6 +24,14 @@ RATED = ("iss", "ac")
 MISSING = ("unparsed", "truncated", "refused", "filtered", "empty", "failed", "no-answer")
 _COUNTS = ("positive", "negative", "rated", "skipped", *MISSING, "pending")
 
+#: What every reader of a result has to know.
+STANDING_NOTES = (
+    "This measures the suite, not the agent. It is no statement about legal compliance, and no lawyer has reviewed "
+    "the instruments.",
+    "The arm is joint, as published: all faults at once, with no unmodified control; exposure is not net of what the "
+    "agent shows anyway.",
+)
+
 
 @dataclass(frozen=True)
 class Target:
@@ -166,7 +174,7 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
         ],
         "models": _models(store),
         "cost": _cost(store),
-        "notes": [*_standing_notes(manifest), *notes],
+        "notes": [*STANDING_NOTES, *notes],
     }
 
 
@@ -235,17 +243,3 @@ def _cost(store: RunStore) -> dict[str, Any]:
         "usd": None if unpriced else round(sum(c["cost_usd"] for c in calls), 6),
         "unpriced_calls": unpriced,
     }
-
-
-def _standing_notes(manifest: dict[str, Any]) -> list[str]:
-    notes = [
-        "This measures the suite, not the agent. It is no statement about legal compliance, "
-        "and no lawyer has reviewed the instruments.",
-        "The arm is joint, as published: all faults at once, with no unmodified control; "
-        "exposure is not net of what the agent shows anyway.",
-    ]
-    spoken: dict[str, list[str]] = {}
-    for model in manifest["models"]:
-        if model.get("note"):
-            spoken.setdefault(f"{model['name']} is {model['note']}.", []).append(model["stage"])
-    return notes + [f"{', '.join(stages)}: {note}" for note, stages in spoken.items()]

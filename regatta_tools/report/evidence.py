@@ -6,7 +6,14 @@ import shutil
 import textwrap
 from typing import Any
 
-STAGES = {"rc": "coverage", "iss": "specificity", "ac": "attacks", "design": "design", "execution": "execution"}
+STAGES = {
+    "rc": "coverage",
+    "iss": "specificity",
+    "ac": "attacks",
+    "design": "design",
+    "execution": "execution",
+    "agent": "agent",
+}
 
 
 def _width() -> int:
@@ -90,10 +97,21 @@ def as_text(evidence: dict[str, Any]) -> str:
         "  ",
         "    ",
     )
+    lines += ["", "Who judged"]
+    for line in who_judged(evidence["models"]):
+        lines += _wrap(line, "  ", "    ")
     lines += ["", "Before you use this"]
     for note in evidence["notes"]:
         lines += _wrap(note, "  - ", "    ")
     return "\n".join(lines)
+
+
+def who_judged(models: list[dict[str, Any]]) -> list[str]:
+    """One line a judge or agent: for what, by what name, and what a reader has to know of it."""
+    stages: dict[tuple[str, str], list[str]] = {}
+    for model in models:
+        stages.setdefault((model["name"], model.get("note", "")), []).append(STAGES[model["stage"]])
+    return [f"{', '.join(what)}: {name}{', ' + note if note else ''}" for (name, note), what in stages.items()]
 
 
 def _citations(citations: list[dict[str, Any]]) -> list[str]:
