@@ -223,3 +223,48 @@ def test_nothing_imports_the_command_line():
     for path in (ROOT / "regatta_tools").rglob("*.py"):
         if "cli" not in path.parts and path.name != "demo.py":
             assert "regatta_tools.cli" not in path.read_text(encoding="utf-8"), path
+
+
+def test_judging_rules_and_ontology_context_are_apart():
+    """Generators must not be handed the answer sheet: no table of one side can point into the other (protocol, section 2)."""
+    from regatta_tools.tables.model import load_model
+
+    classes = load_model()["classes"]
+    context = {name for name, cls in classes.items() if cls.get("scope") == "context"}
+    judging = {name for name, cls in classes.items() if cls.get("scope") == "cell"}
+    assert context and judging
+    for name in context | judging:
+        other = judging if name in context else context
+        for field in classes[name]["fields"]:
+            assert field.get("ref") not in other, f"{name}.{field['name']} points into the other side"
+
+
+def test_a_prompt_of_a_judge_reads_no_context(tmp_path):
+    """Context tables change neither the hash of a cell nor what its judges are shown."""
+    import shutil
+
+    from regatta_tools.harness.run import fault_slots, requirement_block
+    from regatta_tools.tables.descriptor import build
+    from regatta_tools.tables.model import load_model
+    from regatta_tools.tables.package import read
+
+    shutil.copytree(ROOT / "instruments", tmp_path / "instruments")
+    folder = tmp_path / "instruments" / "insurance-us" / "context"
+    folder.mkdir(exist_ok=True)
+    columns = [f["name"] for f in load_model()["classes"]["Role"]["fields"]]
+    row = {
+        "id": "insurance-us-role-planted",
+        "cell": "insurance-us",
+        "name_en": "PLANTED",
+        "goals": "PLANTED",
+        "limits": "PLANTED",
+    }
+    lines = [",".join(columns), ",".join(row.get(c, "") for c in columns)]
+    (folder / "roles.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (tmp_path / "datapackage.json").write_text(json.dumps(build(tmp_path), ensure_ascii=False), encoding="utf-8")
+    planted, plain = read(tmp_path).cell("insurance-us"), read(ROOT).cell("insurance-us")
+    assert len(planted.package.table("roles")) == 1
+    assert planted.hash == plain.hash
+    shown = [requirement_block(r) for r in planted.requirements]
+    shown += [json.dumps(fault_slots(planted, f)) for f in planted.faults]
+    assert shown and not [text for text in shown if "PLANTED" in text]
