@@ -1511,7 +1511,7 @@ class ModelUse(ConfiguredBaseModel):
     """
     stage: Stage = Field(default=..., description="""What it is asked for.""")
     name: str = Field(default=..., description="""Name as given to the provider, or of the similarity baseline.""")
-    kind: str = Field(default=..., description="""llm, or similarity (sees topic, not duty).""")
+    kind: str = Field(default=..., description="""llm, similarity (sees topic, not duty), or scripted (answers from a file).""")
     temperature: Optional[float] = Field(default=None, description="""Sampling temperature.""")
     fingerprint: Optional[str] = Field(default=None, description="""Hash of weights, settings and packages where they are known.""")
     served: Optional[list[str]] = Field(default=None, description="""Names under which the provider served it.""")
@@ -1862,6 +1862,7 @@ class Cost(ConfiguredBaseModel):
     """
     judge_calls: int = Field(default=..., description="""Calls to judges that are models.""")
     agent_calls: int = Field(default=..., description="""Calls to the agent.""")
+    agent_truncated: int = Field(default=..., description="""Answers of the agent that the token limit cut; they are judged as they stand.""")
     resent: int = Field(default=..., description="""Calls that were in flight when the run was killed and were sent again.""")
     prompt_tokens: int = Field(default=..., description="""Tokens sent.""")
     completion_tokens: int = Field(default=..., description="""Tokens received.""")

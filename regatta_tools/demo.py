@@ -38,10 +38,14 @@ def main() -> int:
             ["run", str(small), "--cell", CELL, "--out", OUT, "--answers", "per-scenario"],
         ),
         (
-            "4. How far can the judge of coverage be trusted? Held against the authors' labels of 30 scenarios",
+            "4. How far can the judge of coverage and design be trusted? Held against labels of 30 scenarios",
             ["calibrate", str(full), "--labels", str(full.with_suffix(".labels.yaml")), "--cell", CELL],
         ),
-        ("5. The evidence", ["score", OUT, "--out", f"{OUT}/evidence.json"]),
+        (
+            "5. And against labels of the five scenarios that were just run",
+            ["calibrate", str(small), "--labels", str(small.with_suffix(".labels.yaml")), "--cell", CELL],
+        ),
+        ("6. The evidence, as these judges see it", ["score", OUT, "--out", f"{OUT}/evidence.json"]),
     ]
     from regatta_tools.cli.main import main as regatta
 
@@ -58,8 +62,12 @@ def main() -> int:
         f"Done in {time.monotonic() - started:.0f} s. The evidence is in {OUT}/evidence.json,\n"
         f"the journal of every call and verdict in {OUT}/journal.jsonl.\n"
         f"Remove {OUT} to run again from the start.\n\n"
-        "THE EMBEDDED MODEL SHOWS THE WAY AND IS NO JUDGE: it has 135 million parameters, and the judge of\n"
-        "coverage here is a similarity baseline that sees topic, not duty. For a result to use, name models:\n"
+        "THE EMBEDDED MODEL SHOWS THE WAY AND IS NO JUDGE. Do not use these numbers:\n"
+        "- coverage and design come from a likeness of words, which sees topic, not duty. Where step 5 differs,\n"
+        "  the labels are right: it calls obligations tested that no scenario tests;\n"
+        "- execution (FDR_e), ISS and AC come from a model of 135 million parameters, which said yes to every pair\n"
+        "  that it was measured on (docs/embedded-judges.md).\n"
+        "For a result to use, name models and hold them against labels:\n"
         f"  regatta run SUITE --cell {CELL} --judge provider/model --agent provider/model"
     )
     return 0

@@ -182,7 +182,13 @@ def _parse_yaml(text: str) -> Document:
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         if line > text.count("\n") + 1:  # libyaml ends a last line that has no end
             line, column = line_column(text, len(text))
-        raise SyntaxProblem("U001", f"not YAML: {error.problem or error.context}", line, column) from error
+        said = error.problem or error.context or ""
+        # The two mistakes that people make most, in their words rather than the parser's.
+        if said.startswith("mapping values are not allowed"):
+            said += " (a text that holds ': ' has to stand in quotes)"
+        elif said.startswith("found unexpected end of stream"):
+            said += " (a quote that opens before this place never closes)"
+        raise SyntaxProblem("U001", f"not YAML: {said}", line, column) from error
     except yaml.YAMLError as error:
         raise SyntaxProblem("U001", f"not YAML: {str(error).splitlines()[0]}") from error
     document = Document()

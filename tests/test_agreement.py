@@ -240,10 +240,14 @@ def test_agreement_as_text_fits_and_names_what_is_undefined(monkeypatch, columns
     monkeypatch.setenv("COLUMNS", str(columns))
     result = {
         "judge": "similarity/bm25", "suite": "insurance-us-claims", "labels": {"by": "the authors", "kind": "human"},
-        "stages": {"rc": compare(pairs(5, 1, 1, 5)), "design": compare(pairs(neither=30))},
+        "stages": {
+            stage: compare(judged) | {"targets": {"all": 25, "judge": 11, "labels": 4, "both": 3}}
+            for stage, judged in (("rc", pairs(5, 1, 1, 5)), ("design", pairs(neither=30)))
+        },
     }  # fmt: skip
     text = agreement_text(result)
     assert max(map(len, text.splitlines())) <= columns
     flat = " ".join(text.split())
     assert "only one category was used" in flat and "no pair is labelled yes" in flat
+    assert "requirements covered by the suite: 11 of 25 by the judge, 4 by the labels, 3 by both" in flat
     assert "nan" not in flat.lower().split() and "None" not in flat

@@ -513,10 +513,12 @@ def test_litellm_prints_nothing_and_asks_nobody_else(server):
             import os, sys
             outside = []
             def watch(event, arguments):
-                if event == "socket.connect" and arguments[1][0] != "127.0.0.1":
-                    outside.append(arguments[1])
-                if event == "socket.getaddrinfo" and arguments[0] not in ("127.0.0.1", "localhost", None):
-                    outside.append(arguments[0])
+                if event not in ("socket.connect", "socket.getaddrinfo"):
+                    return
+                host = arguments[1][0] if event == "socket.connect" else arguments[0]
+                if host not in ("127.0.0.1", "localhost", None):
+                    outside.append(host)
+                    raise OSError("this test asks nobody outside")
             sys.addaudithook(watch)
             from regatta_tools.errors import EnvironmentProblem, InputError
             from regatta_tools.llm import client

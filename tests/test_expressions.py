@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import keyword
 import operator
 import sys
 import time
@@ -279,7 +280,12 @@ values = decimals | days | words
 
 
 @given(
-    st.dictionaries(st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True), values, min_size=1, max_size=5),
+    st.dictionaries(
+        st.from_regex(r"[a-z][a-z0-9_]{0,6}", fullmatch=True).filter(lambda name: not keyword.iskeyword(name)),
+        values,
+        min_size=1,
+        max_size=5,
+    ),
     st.booleans(),
 )
 def test_inputs_are_read_as_written(inputs, spaced):
@@ -317,3 +323,10 @@ def test_a_value_is_a_number_a_date_or_the_text(text, value):
 def test_values_of_other_types_are_never_the_same():
     assert same(Decimal("6.390"), Decimal("6.39")) and same("a", "a") and same(date(2026, 1, 1), date(2026, 1, 1))
     assert not same(Decimal(1), "1") and not same(date(2026, 1, 1), "2026-01-01") and not same("a", "A")
+
+
+@pytest.mark.parametrize("name", [word for word in keyword.kwlist if word.islower()])
+def test_a_reserved_word_is_no_input(name):
+    """Such an input could be read and then not be used: it is refused where it is written."""
+    with pytest.raises(ExpressionError, match="reserves"):
+        parse_inputs(f"{name}=5")

@@ -226,7 +226,7 @@ def test_nothing_imports_the_command_line():
 
 
 def test_judging_rules_and_ontology_context_are_apart():
-    """Generators must not be handed the answer sheet: no table of one side can point into the other (protocol, section 2)."""
+    """No generator is handed the answer sheet: no table of one side can point into the other (protocol, section 2)."""
     from regatta_tools.tables.model import load_model
 
     classes = load_model()["classes"]
@@ -268,3 +268,17 @@ def test_a_prompt_of_a_judge_reads_no_context(tmp_path):
     shown = [requirement_block(r) for r in planted.requirements]
     shown += [json.dumps(fault_slots(planted, f)) for f in planted.faults]
     assert shown and not [text for text in shown if "PLANTED" in text]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_the_output_is_no_defect_of_ours():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, "validate"],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 3 and "cannot be written" in done.stderr and "defect" not in done.stderr

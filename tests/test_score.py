@@ -285,6 +285,7 @@ def test_calls_tokens_and_prices_add_up(tmp_path):
     cost = {
         "judge_calls": 2,
         "agent_calls": 1,
+        "agent_truncated": 0,
         "resent": 1,
         "prompt_tokens": 12,
         "completion_tokens": 4,

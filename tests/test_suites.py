@@ -699,3 +699,18 @@ def test_the_example_suites_are_clean():
     for path in sorted((ROOT / "examples").rglob("*.yaml")):
         report = regatta_tools.validate(path)
         assert report.ok and report.records > 0, path
+
+
+def test_an_unknown_key_is_told_with_the_known_ones(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("id: x\nscenarios:\n  - id: a\n    expectd: hi\n    turns:\n      - {speaker: user, text: Hi}\n")
+    (finding,) = check_file(path).findings
+    assert (finding.code, finding.line) == ("U002", 4)
+    assert "expected" in finding.mend and "turns" in finding.mend and "speaker" not in finding.mend
+
+
+def test_the_commonest_slips_of_yaml_are_told_in_plain_words(tmp_path):
+    path = tmp_path / "s.yaml"
+    path.write_text("id: x\nscenarios:\n  - id: a\n    turns:\n      - speaker: user\n        text: Note: my claim\n")
+    (finding,) = check_file(path).findings
+    assert (finding.code, finding.line) == ("U001", 6) and "quotes" in finding.message

@@ -97,8 +97,9 @@ by_source("B002", binding="false")
 by_source("B003", status="repealed")
 by_source("T003", ends="2020-01-01")
 cells_case("F001", "facts", "insurance-us-r01-f1", unit="", day_count="")
-cells_case("F002", "facts", "insurance-us-r01-f1", value="16")
-cells_case("F003", "facts", "insurance-us-r01-f1", value="15 days")
+cells_case("F002", "facts", "insurance-us-r05-f2", value="16")
+cells_case("F003", "facts", "insurance-us-r05-f2", value="30 days")
+cells_case("F005", "facts", "insurance-us-r05-f1", day_count="working")
 cells_case("F004", "facts", "insurance-us-r01-f1", citation="insurance-us-r02-c1")
 cells_case("L001", "requirements", "insurance-us-r01", duty_vi="Trong 15 ngày")
 cells_case("T001", "requirements", "insurance-us-r01", valid_from="2026-02-01", valid_to="2026-01-31")
@@ -165,6 +166,29 @@ def _(root: Path) -> Place:
 def _(root: Path) -> Place:
     values = Sheet(root, "fault_values")
     return values.save(values.set(values.find("insurance-us-fault-sar", "fault"), true_expr="open('x')"))
+
+
+@case("P008")
+def _(root: Path) -> Place:
+    # The same date by another number: the probes still agree, the fact is not used.
+    values = Sheet(root, "fault_values")
+    row = values.find("insurance-us-fault-business-day-clock", "fault")
+    return values.save(values.set(row, true_expr="add_days(notice, 10 + 5)"))
+
+
+@case("P009", "P007")
+def _(root: Path) -> Place:
+    requirements, links = Sheet(root, "requirements"), Sheet(root, "fault_requirements")
+    requirements.set("insurance-us-r21", status="retired")
+    requirements.save()
+    return links.file, links.line(links.find("insurance-us-r21", "requirement"))
+
+
+@case("P010")
+def _(root: Path) -> Place:
+    values = Sheet(root, "fault_values")
+    row = values.find("insurance-us-fault-sar", "fault")
+    return values.save(values.set(row, fact="insurance-us-r15-f1"))
 
 
 @case("P007")
@@ -930,3 +954,35 @@ def test_a_row_that_stands_twice_is_told_once(package_copy, table):
     file, line = sheet.save(len(sheet.rows) - 1)
     found = [(f.code, f.file, f.line) for f in regatta_tools.validate(package_copy).findings if f.code.startswith("K")]
     assert found == [("K001", file, line)]
+
+
+CLOCK = "insurance-us-fault-business-day-clock"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "cells", "code"),
+    [
+        ("facts", "insurance-us-r01-f1", "id", {"value": "16"}, "P008"),
+        ("facts", "insurance-us-r01-f1", "id", {"day_count": "business"}, "P008"),
+        ("facts", "insurance-us-r01-f1", "id", {"day_count": "business"}, "F005"),
+        ("fault_values", CLOCK, "fault", {"true_expr": "add_days(notice, 16)"}, "P008"),
+        ("fault_values", CLOCK, "fault", {"true_expr": "add_business_days(notice, 15)"}, "P008"),
+    ],
+)
+def test_ground_truth_cannot_leave_the_facts(package_copy, table, row, column, cells, code):
+    """Duty, fact and formula are tied by number and by kind of days: whichever is edited alone is seen."""
+    sheet = Sheet(package_copy, table)
+    sheet.set(sheet.find(row, column), **cells)
+    sheet.save()
+    assert code in {f.code for f in regatta_tools.validate(package_copy).findings}
+
+
+def test_a_new_number_in_duty_and_fact_needs_the_formula_too(package_copy):
+    requirements, facts = Sheet(package_copy, "requirements"), Sheet(package_copy, "facts")
+    row = requirements.find("insurance-us-r01")
+    duty = requirements.rows[row][requirements.header.index("duty_en")]
+    requirements.set(row, duty_en=duty.replace("15 calendar", "16 calendar"))
+    requirements.save()
+    facts.set("insurance-us-r01-f1", value="16")
+    facts.save()
+    assert {f.code for f in regatta_tools.validate(package_copy).findings} == {"P008"}

@@ -67,6 +67,9 @@ def main(arguments: list[str] | None = None) -> None:
         # Whoever read our output has enough (regatta ... | head): no message, and none from the interpreter.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _leave(0)
+    except OSError as error:
+        _say(f"error: the result cannot be written or read: {error.strerror or error} [E304]")
+        _leave(3)
     except Exception as error:
         if os.environ.get("REGATTA_DEBUG"):
             raise

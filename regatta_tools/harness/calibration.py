@@ -27,6 +27,19 @@ def labelled_pairs(suite: Suite, labels: Labels, cell: Cell) -> list[Pair]:
     return pairs
 
 
+def _targets(pairs: list[Pair], stage: str, judged: list[bool]) -> dict[str, int]:
+    """How many targets the suite meets by the judge, by the labels and by both: what a scan makes of the verdicts."""
+    mine = [p for p in pairs if p[0] == stage]
+    by_judge = {p[1] for p, yes in zip(mine, judged, strict=True) if yes}
+    by_labels = {p[1] for p in mine if p[3]}
+    return {
+        "all": len({p[1] for p in mine}),
+        "judge": len(by_judge),
+        "labels": len(by_labels),
+        "both": len(by_judge & by_labels),
+    }
+
+
 def hold_against_labels(
     suite: Path | str, labels: Path | str, *, cell: str, judge: str = "embedded", package: Any = None
 ) -> dict[str, Any]:
@@ -55,7 +68,7 @@ def hold_against_labels(
             for kind, target, name, label in pairs
             if kind == stage
         ]
-        stages[stage] = compare(judged)
+        stages[stage] = compare(judged) | {"targets": _targets(pairs, stage, [j for _, j, _ in judged])}
     return {
         "cell": cell,
         "suite": read.id,

@@ -19,7 +19,7 @@ from regatta_tools import __version__, prompts
 from regatta_tools.errors import EnvironmentProblem, InputError
 from regatta_tools.harness import similarity
 from regatta_tools.harness.store import RunStore
-from regatta_tools.llm import client, embedded
+from regatta_tools.llm import client, embedded, scripted
 from regatta_tools.llm.types import Reply, Request
 from regatta_tools.llm.verdicts import Reading, read_verdict, reply_schema
 from regatta_tools.suites.reader import Scenario, Suite, load_suite
@@ -28,6 +28,9 @@ from regatta_tools.text import sha256_json
 from regatta_tools.validation.run import load
 
 SCHEMA_VERSION = "1"
+#: What a reader has to know of the small model, the second part by measurement (docs/embedded-judges.md).
+SMALL_AGENT = "a very small model: it shows the way and stands for no product"
+SMALL_JUDGE = "a very small model, which said yes to every pair it was measured on: it shows the way and is no judge"
 STAGES = ("rc", "iss", "ac", "design", "execution")
 AGENT_TEMPERATURE = 0.3
 JUDGE_TOKENS, ROOMY_TOKENS, AGENT_TOKENS = 512, 4096, 1024
@@ -161,8 +164,10 @@ def _models(judge: str, agent: str) -> list[dict[str, Any]]:
         }
         if found[model].get("fingerprint"):
             entry["fingerprint"] = found[model]["fingerprint"]
-        if embedded.is_default(model):
-            entry["note"] = "a very small model: it shows the way and is no judge"
+        if scripted.is_scripted(model):
+            entry |= {"kind": "scripted", "note": "answers from a file: no model spoke"}
+        elif embedded.is_default(model):
+            entry["note"] = SMALL_AGENT if stage == "agent" else SMALL_JUDGE
         elif embedded.is_embedded(model):
             entry["note"] = "a model of your own: hold it against labels before you rely on it"
         out.append(entry)

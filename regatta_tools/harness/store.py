@@ -231,7 +231,7 @@ class RunStore:
                 changed = differences(held.manifest, manifest)
                 if changed:
                     raise InputError(
-                        "this run was made with other words, so it cannot go on: " + "; ".join(changed),
+                        "this run was started with other settings, so it cannot go on: " + "; ".join(changed),
                         code="U108",
                         place=str(self.folder),
                         mend="give --out another folder for a new run, or bring back what changed",

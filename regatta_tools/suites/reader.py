@@ -13,6 +13,7 @@ from regatta_tools.documents import Document, Path_, Place, SyntaxProblem, read_
 from regatta_tools.errors import InputError
 from regatta_tools.rules.findings import Finding, Report, ordered
 from regatta_tools.rules.registry import rule
+from regatta_tools.tables.model import load_model
 from regatta_tools.tables.package import Cell
 from regatta_tools.text import sha256_json, shown
 
@@ -96,9 +97,9 @@ def _check(document: Document, file: str, class_name: str) -> list[Finding]:
 
     findings: list[Finding] = []
 
-    def say(code: str, message: str, place: Place, record: str = "") -> None:
+    def say(code: str, message: str, place: Place, record: str = "", mend: str = "") -> None:
         line, column = place
-        findings.append(rule(code).finding(message, file=file, line=line, column=column, record=record))
+        findings.append(rule(code).finding(message, file=file, line=line, column=column, record=record, mend=mend))
 
     whole = document.value
     is_list = class_name == "Suite" and isinstance(whole, list)
@@ -124,8 +125,10 @@ def _check(document: Document, file: str, class_name: str) -> list[Finding]:
         at = path[1:] if is_list else path  # a bare list has no key `scenarios` around it
         record = _name_of(value, path)
         if error.kind.name == "additionalProperties":
+            known = ", ".join(sorted(_known_keys(class_name, path)))
             for key in error.kind.unexpected:
-                say("U002", f"{_where(path)}: unknown key {shown(key)}", document.key_place((*at, key)), record)
+                mend = f"keys that may stand here: {known}"
+                say("U002", f"{_where(path)}: unknown key {shown(key)}", document.key_place((*at, key)), record, mend)
         else:
             say("U002", f"{_where(path)}: {_explain(error, _at(value, path))}", document.place(at), record)
     if class_name == "Suite" and not findings:
@@ -165,6 +168,15 @@ def _as_suite(value: Any, file: str) -> Any:
 def _kind(value: Any) -> str:
     names = {str: "a text", list: "a list", type(None): "nothing", dict: "a mapping", bool: "true or false"}
     return names.get(type(value), "a number")
+
+
+def _known_keys(class_name: str, path: Path_) -> list[str]:
+    """The keys that the schema knows at a path."""
+    classes = load_model()["classes"]
+    for step in path:
+        if isinstance(step, str):
+            class_name = next(f["class"] for f in classes[class_name]["fields"] if f["name"] == step)
+    return [f["name"] for f in classes[class_name]["fields"]]
 
 
 def _where(path: Path_) -> str:

@@ -9,6 +9,7 @@ and every error has to name the expression. Described for authors in docs/faults
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
@@ -206,6 +207,9 @@ def parse_inputs(text: str) -> dict[str, Value]:
         name, sign, value = (p.strip() for p in part.partition("="))
         if not sign or not _NAME.fullmatch(name) or not value:
             raise ExpressionError(f"input {shown(part.strip())} is not of the form name=value")
+        if keyword.iskeyword(name):
+            # The expressions are read by Python's grammar, in which such a word is no name.
+            raise ExpressionError(f"input {name!r} has a name that the expression language reserves")
         if name in inputs:
             raise ExpressionError(f"input {name!r} is given twice")
         inputs[name] = parse_value(value)
