@@ -19,8 +19,8 @@ from regatta_tools import paths
 CELL = "insurance-us"
 OUT = "runs/demo"
 BUSINESS_DAYS = """SELECT ?days ?what ?law WHERE {
-  ?fact regatta:dayCount regatta:BusinessDays ; regatta:value ?days ; rdfs:label ?what ;
-    regatta:citation/regatta:locator ?law . } ORDER BY xsd:decimal(?days) ?law"""
+  ?fact regatta:cell rid:insurance-us ; regatta:dayCount regatta:BusinessDays ; regatta:value ?days ;
+    rdfs:label ?what ; regatta:citation/regatta:locator ?law . } ORDER BY xsd:decimal(?days) ?law"""
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -23,14 +24,31 @@ def redescribe(root: Path) -> None:
     (root / "datapackage.json").write_text(json.dumps(build(root), ensure_ascii=False, indent=2), encoding="utf-8")
 
 
+def one_cell(root: Path, cell: str = "insurance-us") -> Path:
+    """Copy one cell of the real package, with the sources that it cites, as a package of its own below ``root``."""
+    shutil.copytree(ROOT / "instruments" / cell, root / "instruments" / cell)
+
+    def rows(path: Path) -> list[dict[str, str]]:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    cited = {r[c] for r in rows(ROOT / "instruments" / cell / "citations.csv") for c in ("source", "kept_in_force_by")}
+    for name, kept in (("cells", {cell}), ("sources", cited)):
+        found = rows(ROOT / "instruments" / f"{name}.csv")
+        with (root / "instruments" / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(found[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(r for r in found if r["id"] in kept)
+    redescribe(root)
+    return root
+
+
 @pytest.fixture
 def package_copy(tmp_path: Path) -> Path:
-    """A copy of the package (descriptor and instruments) that a test may spoil."""
+    """A package of one real cell that a test may spoil. One cell, so that every place can be counted."""
     root = tmp_path / "package"
     root.mkdir()
-    shutil.copy(ROOT / "datapackage.json", root)
-    shutil.copytree(ROOT / "instruments", root / "instruments")
-    return root
+    return one_cell(root)
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ REPO = Path(__file__).resolve().parents[1]
 LEGAL = REPO.parent / "shared" / "legal"
 INSTRUMENTS = REPO / "instruments"
 CELLS = sorted(p.parent.name for p in INSTRUMENTS.glob("*/requirements.csv"))
+US_CELLS = [cell for cell in CELLS if cell.endswith("-us")]  # Vietnamese locators have a reader of their own
 
 needs_law = pytest.mark.skipif(not (LEGAL / "texts").is_dir(), reason="../shared/legal is absent: the law was not read")
 
@@ -59,7 +60,7 @@ def held(source: str) -> list[tuple[str, str]]:
 
 LABEL = r"\([0-9A-Za-z]{1,5}(?:-[a-z])?\)"
 LOCATOR = re.compile(
-    rf"^(?P<code>\S.*?)\s(?:§\s?)?(?P<section>\d[\w.\-]*?)(?P<path>(?:{LABEL})*)(?:-(?P<last>(?:{LABEL})+))?$"
+    rf"^(?P<code>\S.*?)\s(?:§\s?)?(?P<section>\d[\w.\-/]*?)(?P<path>(?:{LABEL})*)(?:-(?P<last>(?:{LABEL})+))?$"
 )
 LEADING = re.compile(rf"^\s*((?:{LABEL}\s*(?:—\s*)?)+)")
 ROMAN = re.findall(r"\w+", "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx")
@@ -285,8 +286,8 @@ def quantities(sentence: str):
             if unit:
                 yield value, unit, (kind or "unspecified") if unit == "day" else ""
                 break
-            if token in DAY_KINDS:
-                kind = token
+            if token in DAY_KINDS or token == "work":
+                kind = "working" if token == "work" else token
             elif token in SMALL or token in TENS or token[0].isdigit() or token[0] == "$":
                 break
         index = after
@@ -318,6 +319,15 @@ def fact_error(fact: dict[str, str], text: str) -> str | None:
         written = rf"\b{MONTHS[int(match[2]) - 1]} {int(match[3])}\b{year}"
         return None if re.search(written, text) else f"the date {value} is not in the passage"
     number = Decimal(value)
+    if unit == "item":
+        near = stems(fact["label"])
+        for sentence in sentences(text):
+            tokens = words(sentence)
+            for i in range(len(tokens)):
+                read = number_at(tokens, i)
+                if read and read[0] == number and near & stems(" ".join(tokens[max(0, i - 8) : i + 8])):
+                    return None
+        return f"{value} items named {fact['label']!r} are not in the passage"
     found = {q for q in stated(text) if q[0] == number}
     if not found:
         return f"{value} is not in the passage with any unit"
@@ -340,7 +350,7 @@ def test_every_source_has_a_held_text():
 
 @needs_law
 @pytest.mark.shared
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", US_CELLS)
 def test_every_locator_resolves(cell):
     errors = []
     for citation in table(cell, "citations"):
@@ -353,7 +363,7 @@ def test_every_locator_resolves(cell):
 
 @needs_law
 @pytest.mark.shared
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", US_CELLS)
 def test_every_fact_stands_in_its_passage(cell):
     cited = {c["id"]: c for c in table(cell, "citations")}
     errors = []
@@ -368,7 +378,7 @@ def test_every_fact_stands_in_its_passage(cell):
 
 @needs_law
 @pytest.mark.shared
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", US_CELLS)
 def test_every_quantity_of_a_duty_stands_in_a_cited_passage(cell):
     by_requirement: dict[str, str] = {}
     for citation in table(cell, "citations"):
@@ -383,17 +393,24 @@ def test_every_quantity_of_a_duty_stands_in_a_cited_passage(cell):
     assert not errors, "\n".join(errors)
 
 
+def unfounded(requirements, citations, known) -> list[str]:
+    """Requirements without a binding basis in force; a repealed one counts if a source in force keeps it alive."""
+
+    def in_force(source: str) -> bool:
+        return known[source]["binding"] == "true" and known[source]["status"] == "in-force"
+
+    def good(citation) -> bool:
+        keeper = citation["kept_in_force_by"]
+        kept = known[citation["source"]]["binding"] == "true" and keeper and in_force(keeper)
+        return citation["role"] == "basis" and bool(in_force(citation["source"]) or kept)
+
+    founded = {c["requirement"] for c in citations if good(c)}
+    return [r["id"] for r in requirements if r["id"] not in founded]
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_every_requirement_has_a_binding_basis_in_force(cell):
-    known = sources()
-    good = {
-        c["requirement"]
-        for c in table(cell, "citations")
-        if c["role"] == "basis"
-        and known[c["source"]]["binding"] == "true"
-        and known[c["source"]]["status"] == "in-force"
-    }
-    assert [r["id"] for r in table(cell, "requirements") if r["id"] not in good] == []
+    assert unfounded(table(cell, "requirements"), table(cell, "citations"), sources()) == []
 
 
 def runs(text: str, length: int = 12) -> list[str]:
@@ -420,6 +437,8 @@ def test_no_passage_of_law_is_copied():
     for path in sorted(INSTRUMENTS.rglob("*.csv")):
         for number, row in enumerate(rows(path), 2):
             for column, value in row.items():
+                if column == "title_vi":  # the name of an act is no passage of it
+                    continue
                 errors += [f"{path.name}:{number} {column}: {run}" for run in runs(value or "") if run in known]
     for path in sorted(p for p in (REPO / "examples").rglob("*") if p.is_file()):
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -445,14 +464,6 @@ def three(value: Decimal) -> Decimal:
     return value.quantize(Decimal("0.001"), ROUND_HALF_UP)
 
 
-def clock(count: int):
-    def work(inputs):
-        (day,) = inputs.values()
-        return calendar(dt.date.fromisoformat(day), count), business(dt.date.fromisoformat(day), count)
-
-    return work
-
-
 def mlr(inputs):
     x = {k: Decimal(v) for k, v in inputs.items()}
     right = three((x["claims"] + x["quality"]) / (x["premium"] - x["taxes_fees"]))
@@ -469,10 +480,50 @@ def mlr_rebate(inputs):
     return gap[0] * (x["year_premium"] - x["year_taxes_fees"]), gap[1] * x["year_premium"]
 
 
+def mlr_shortfall(inputs):
+    x, right, wrong = mlr(inputs)
+    return max(x["standard"] - right, Decimal(0)), max(x["standard"] - wrong, Decimal(0))
+
+
+def days(right: int, wrong: int, wrong_step=calendar):
+    """A last day so many calendar days on, against the last day by the wrong count."""
+
+    def work(inputs):
+        (day,) = inputs.values()
+        start = dt.date.fromisoformat(day)
+        return calendar(start, right), wrong_step(start, wrong)
+
+    return work
+
+
+def fixed(right: str, wrong: str):
+    return lambda inputs: (Decimal(right), Decimal(wrong))
+
+
+def value_received(inputs):
+    face, fee = Decimal(inputs["face"]), Decimal(inputs["fee"])
+    return face - fee, face
+
+
+def one_payment_rate(inputs):
+    """Charge over the money received, in percent of a year, for one payment after one year."""
+    face, fee, payment = (Decimal(inputs[name]) for name in ("face", "fee", "payment"))
+    rate = [(payment / received - 1) * 100 for received in (face - fee, face)]
+    return tuple(r.quantize(Decimal("0.01"), ROUND_HALF_UP) for r in rate)
+
+
 WORKED = {
-    ("insurance-us-fault-business-day-clock", "acknowledge_by"): clock(15),
-    ("insurance-us-fault-business-day-clock", "decide_by"): clock(40),
-    ("insurance-us-fault-business-day-clock", "pay_by"): clock(30),
+    ("fintech-us-fault-bank-sar-floor", "floor"): fixed("2000", "5000"),
+    ("fintech-us-fault-bank-sar-floor", "file_by"): days(30, 30, business),
+    ("fintech-us-fault-fee-blind-apr", "value_received"): value_received,
+    ("fintech-us-fault-fee-blind-apr", "apr_one_payment_after_one_year"): one_payment_rate,
+    ("fintech-us-fault-fee-blind-apr", "mapr_one_payment_after_one_year"): one_payment_rate,
+    ("healthcare-us-fault-gross-premium-mlr", "ratio"): mlr_ratio,
+    ("healthcare-us-fault-gross-premium-mlr", "shortfall"): mlr_shortfall,
+    ("healthcare-us-fault-off-site-records", "answer_by_off_site"): days(30, 60),
+    ("insurance-us-fault-business-day-clock", "acknowledge_by"): days(15, 15, business),
+    ("insurance-us-fault-business-day-clock", "decide_by"): days(40, 40, business),
+    ("insurance-us-fault-business-day-clock", "pay_by"): days(30, 30, business),
     ("insurance-us-fault-gross-premium-mlr", "ratio"): mlr_ratio,
     ("insurance-us-fault-gross-premium-mlr", "rebate"): mlr_rebate,
 }
@@ -482,7 +533,7 @@ def same(written: str, worked) -> bool:
     return written == worked.isoformat() if isinstance(worked, dt.date) else Decimal(written) == worked
 
 
-@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("cell", US_CELLS)
 def test_fault_probes_are_worked_out_right(cell):
     values = {(v["fault"], v["parameter"]): v for v in table(cell, "fault_values")}
     seen = set()
@@ -494,12 +545,11 @@ def test_fault_probes_are_worked_out_right(cell):
         texts = [re.fullmatch(r'"([^"]*)"', values[key][side]) for side in ("true_expr", "faulty_expr")]
         if all(texts):
             assert [t[1] for t in texts] == [probe["true_result"], probe["faulty_result"]], probe["id"]
-        elif key in WORKED:
+        else:
+            assert key in WORKED, f"{probe['id']}: nobody worked this out"
             right, wrong = WORKED[key](inputs)
             assert same(probe["true_result"], right), (probe["id"], right)
             assert same(probe["faulty_result"], wrong), (probe["id"], wrong)
-        elif cell == "insurance-us":
-            pytest.fail(f"{probe['id']}: nobody worked this out")
     assert seen == set(values)
 
 
@@ -637,3 +687,33 @@ def test_a_copied_run_is_seen():
 def test_business_days_skip_weekends():
     assert business(dt.date(2026, 11, 27), 1) == dt.date(2026, 11, 30)
     assert calendar(dt.date(2026, 11, 27), 1) == dt.date(2026, 11, 28)
+
+
+def test_a_requirement_without_a_basis_in_force_is_seen():
+    known = {
+        "live": {"binding": "true", "status": "in-force"},
+        "dead": {"binding": "true", "status": "repealed"},
+        "advice": {"binding": "false", "status": "in-force"},
+    }
+
+    def cite(requirement, source, kept="", role="basis"):
+        return {"requirement": requirement, "source": source, "kept_in_force_by": kept, "role": role}
+
+    citations = [
+        cite("plain", "live"),
+        cite("kept", "dead", "live"),
+        cite("two", "dead"),
+        cite("two", "live"),
+        cite("gone", "dead"),
+        cite("kept-by-dead", "dead", "dead"),
+        cite("kept-by-advice", "dead", "advice"),
+        cite("soft", "advice", "live"),
+        cite("scope", "live", role="scope"),
+    ]
+    requirements = [{"id": c} for c in dict.fromkeys(c["requirement"] for c in citations)]
+    assert unfounded(requirements, citations, known) == ["gone", "kept-by-dead", "kept-by-advice", "soft", "scope"]
+
+
+def test_rates_are_taken_on_the_money_received():
+    right, wrong = one_payment_rate({"face": "1000", "fee": "200", "payment": "1200"})
+    assert (right, wrong) == (Decimal("50.00"), Decimal("20.00"))

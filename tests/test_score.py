@@ -382,7 +382,7 @@ def test_an_unfinished_run_says_so(made, tmp_path):
 
 def test_another_package_is_refused(made):
     changed = regatta_tools.load(ROOT)
-    changed.records["citations"][0].cells["locator"] += " (2)"
+    changed.cell_records("citations", "insurance-us")[0].cells["locator"] += " (2)"
     from regatta_tools.measures.evidence import score
 
     with pytest.raises(InputError, match="another state of the cell") as caught:

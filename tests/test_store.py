@@ -372,7 +372,7 @@ def _other_prompt(folder, monkeypatch):
 
 def _other_package(folder, monkeypatch):
     changed = regatta_tools.load(ROOT)
-    changed.records["requirements"][0].cells["duty_en"] += " At once."
+    changed.cell("insurance-us").requirements[0].cells["duty_en"] += " At once."
     return {"package": changed}
 
 
