@@ -55,7 +55,8 @@ def auc(rows) -> float:
     return sum((a > b) + 0.5 * (a == b) for a in yes for b in no) / (len(yes) * len(no))
 
 
-def calibrate() -> None:
+def fit() -> dict:
+    """What regatta_tools/harness/similarity.json should hold."""
     suite, cell, pairs = material("calibration/insurance-us")
     thresholds, kappas = {}, {}
     for stage in STAGES:
@@ -69,14 +70,17 @@ def calibrate() -> None:
 
         best = max(sorted({r[2] for r in rows}), key=lambda limit: (round(kappa(limit), 9), -limit))
         thresholds[stage], kappas[stage] = best, round(kappa(best), 4)
-    found = {
+    return {
         "method": "bm25, share of the target's word weight that the scenario holds",
         "thresholds": thresholds,
         "criterion": "kappa on the calibration suite",
         "kappa": kappas,
         "suite": suite.hash,
-        "cell": cell.hash,
     }
+
+
+def calibrate() -> None:
+    found = fit()
     target = paths.root() / "regatta_tools" / "harness" / "similarity.json"
     target.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found, indent=1))
