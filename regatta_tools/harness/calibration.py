@@ -27,13 +27,15 @@ def labelled_pairs(suite: Suite, labels: Labels, cell: Cell) -> list[Pair]:
     return pairs
 
 
-def _targets(pairs: list[Pair], stage: str, judged: list[bool]) -> dict[str, int]:
-    """How many targets the suite meets by the judge, by the labels and by both: what a scan makes of the verdicts."""
-    mine = [p for p in pairs if p[0] == stage]
-    by_judge = {p[1] for p, yes in zip(mine, judged, strict=True) if yes}
-    by_labels = {p[1] for p in mine if p[3]}
+def _targets(judged: list[tuple[str, bool, bool]]) -> dict[str, int]:
+    """How many targets the suite meets by the judge, by the labels and by both: what a scan makes of the verdicts.
+
+    ``judged`` holds (target, judge says yes, label says yes), one entry a pair.
+    """
+    by_judge = {target for target, yes, _ in judged if yes}
+    by_labels = {target for target, _, label in judged if label}
     return {
-        "all": len({p[1] for p in mine}),
+        "all": len({target for target, _, _ in judged}),
         "judge": len(by_judge),
         "labels": len(by_labels),
         "both": len(by_judge & by_labels),
@@ -58,17 +60,16 @@ def hold_against_labels(
             "only the embedded judge can be held against labels so far", code="U112", mend="leave --judge out"
         )
     baseline = similarity.Baseline(chosen)
-    limits = similarity.thresholds()["thresholds"]
     scenarios = {s.id: s for s in read.scenarios}
-    pairs = labelled_pairs(read, given, chosen)
-    stages = {}
+    stages: dict[str, Any] = {}
     for stage in ("rc", "design"):
         judged = [
-            (name, baseline.score(scenarios[name], target) >= limits[stage], label)
-            for kind, target, name, label in pairs
+            (name, target, baseline.verdict(stage, scenarios[name], target)[0], label)
+            for kind, target, name, label in labelled_pairs(read, given, chosen)
             if kind == stage
         ]
-        stages[stage] = compare(judged) | {"targets": _targets(pairs, stage, [j for _, j, _ in judged])}
+        stages[stage] = compare([(name, yes, label) for name, _, yes, label in judged])
+        stages[stage]["targets"] = _targets([(target, yes, label) for _, target, yes, label in judged])
     return {
         "cell": cell,
         "suite": read.id,

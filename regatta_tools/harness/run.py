@@ -281,9 +281,8 @@ class _Harness:
 
     def _similar(self, stage: str, target: Record, scenario: Scenario) -> dict[str, Any]:
         self.baseline = self.baseline or similarity.Baseline(self.plan.cell)
-        score = self.baseline.score(scenario, target.key)
-        limit = float(similarity.thresholds()["thresholds"][stage])
-        reading = Reading("positive" if score >= limit else "negative", str(score), "similarity")
+        yes, score = self.baseline.verdict(stage, scenario, target.key)
+        reading = Reading("positive" if yes else "negative", str(score), "similarity")
         return self._verdict(stage, target.key, scenario, reading, None)
 
     def _ask(self, stage: str, target: str, scenario: Scenario, messages: tuple[dict[str, str], ...]) -> dict[str, Any]:

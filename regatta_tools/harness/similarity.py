@@ -82,6 +82,11 @@ class Baseline:
             ]
         return self._cache[text][self.index[target]]
 
+    def verdict(self, stage: str, scenario: Scenario, target: str) -> tuple[bool, float]:
+        """Whether the score reaches the calibrated threshold of a stage (``rc`` or ``design``), and the score."""
+        score = self.score(scenario, target)
+        return score >= thresholds()["thresholds"][stage], score
+
 
 def fingerprint() -> str:
     """SHA-256 of what decides the baseline's verdicts besides the texts."""

@@ -40,7 +40,6 @@ class Target:
     value: int | None
     scenario: str | None
     missing: int
-    pending: int
 
 
 def scan(outcomes: Sequence[str | None]) -> tuple[int | None, int, Counter[str]]:
@@ -105,9 +104,8 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
             outcomes = [(store.verdict(stage, name, s) or {}).get("outcome") for s in scenarios]
             value, hit, tally = scan(outcomes)
             counts[stage] += tally
-            targets[stage, name] = Target(
-                value, scenarios[hit] if hit >= 0 else None, sum(tally[m] for m in MISSING), tally["pending"]
-            )
+            missing = sum(tally[m] for m in MISSING)
+            targets[stage, name] = Target(value, scenarios[hit] if hit >= 0 else None, missing)
     ratings: dict[str, list[str | None]] = {}
     for stage in RATED:
         verdicts = [store.verdict(stage, "", s) for s in scenarios]
