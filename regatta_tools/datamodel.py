@@ -438,6 +438,100 @@ class AuditOutcome(str, Enum):
     """
 
 
+class AuditReason(str, Enum):
+    """
+    What in particular is wrong, by the outcome that it leads to. A reading that is clean has none.
+    """
+    wrong_number = "wrong-number"
+    """
+    The law has another number.
+    """
+    wrong_unit = "wrong-unit"
+    """
+    The number is right, its unit is not.
+    """
+    wrong_day_count = "wrong-day-count"
+    """
+    The law counts other days (calendar, business, working).
+    """
+    wrong_comparator = "wrong-comparator"
+    """
+    The law bounds the other way.
+    """
+    wrong_actor = "wrong-actor"
+    """
+    The law binds somebody else.
+    """
+    wrong_trigger = "wrong-trigger"
+    """
+    The law starts the duty, or its clock, from another event.
+    """
+    inverted_exception = "inverted-exception"
+    """
+    What the law excepts is imposed, or the reverse.
+    """
+    missing_exception = "missing-exception"
+    """
+    An exception that changes the answer is left out.
+    """
+    overstated = "overstated"
+    """
+    The requirement asks for more than the law.
+    """
+    understated = "understated"
+    """
+    The requirement asks for less than the law.
+    """
+    superseded = "superseded"
+    """
+    A later text has taken the place of the one cited.
+    """
+    repealed = "repealed"
+    """
+    The text is no longer in force.
+    """
+    not_yet_effective = "not-yet-effective"
+    """
+    The text is not in force yet.
+    """
+    missing_locator = "missing-locator"
+    """
+    The citation names no place in the text.
+    """
+    wrong_locator = "wrong-locator"
+    """
+    The place named does not say it, or is not there.
+    """
+    wrong_instrument = "wrong-instrument"
+    """
+    Another instrument says it.
+    """
+    passage_changed = "passage-changed"
+    """
+    The passage is not the one that was read.
+    """
+    unknown_instrument = "unknown-instrument"
+    """
+    No such instrument can be identified.
+    """
+    guidance_as_law = "guidance-as-law"
+    """
+    Guidance is cited as if it bound.
+    """
+    model_law_as_law = "model-law-as-law"
+    """
+    A model law or private standard is cited as if it were law.
+    """
+    text_not_held = "text-not-held"
+    """
+    No text to read it in is held.
+    """
+    words_only = "words-only"
+    """
+    It carries words and no numbers, which only a reader can compare.
+    """
+
+
 class Speaker(str, Enum):
     """
     Who speaks a turn.
@@ -1052,18 +1146,22 @@ class Waiver(ConfiguredBaseModel):
 
 class AuditReading(ConfiguredBaseModel):
     """
-    One reading of one citation by one reader on one text.
+    One reading of one citation by one reader on one text. Readings are only added: a later one stands beside an earlier one, and two that disagree are both kept.
     """
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     requirement: str = Field(default=..., description="""The requirement that was checked.""")
     citation: str = Field(default=..., description="""The citation that was read.""")
     outcome: AuditOutcome = Field(default=..., description="""What the reader found.""")
+    reason_code: Optional[AuditReason] = Field(default=None, description="""What in particular is wrong; empty where nothing is.""")
     reason: Optional[str] = Field(default=None, description="""Why, in the reader's words.""")
     reader: str = Field(default=..., description="""Who read.""")
     reader_kind: LabellerKind = Field(default=..., description="""What kind of reader that is.""")
     date: dt.date = Field(default=..., description="""Day of the reading.""")
-    text_hash: Optional[str] = Field(default=None, description="""SHA-256 of the text that was read.""")
+    text_hash: Optional[str] = Field(default=None, description="""SHA-256 of the text file that was read. Empty only where no text is held.""")
+    passage_hash: Optional[str] = Field(default=None, description="""SHA-256 of the normalised passage that was read.""")
+    item_hash: str = Field(default=..., description="""SHA-256 of the requirement, citation and facts as they stood; a later change makes the reading stale.""")
+    evidence: Optional[str] = Field(default=None, description="""Where in the normalised passage the reader found each fact: fact=start-end, separated by spaces, in characters.""")
     decision: Optional[str] = Field(default=None, description="""What the reader wants done, if anything.""")
 
     @field_validator('id')
@@ -1089,6 +1187,32 @@ class AuditReading(ConfiguredBaseModel):
                     raise ValueError(err_msg)
         elif isinstance(v, str) and not pattern.search(v):
             err_msg = f"Invalid text_hash format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('passage_hash')
+    def pattern_passage_hash(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid passage_hash format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid passage_hash format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('item_hash')
+    def pattern_item_hash(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid item_hash format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid item_hash format: {v}"
             raise ValueError(err_msg)
         return v
 
