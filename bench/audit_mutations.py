@@ -13,7 +13,6 @@ Written before the checks were tuned on it (see the history of this file). Opera
 from __future__ import annotations
 
 import argparse
-import copy
 import random
 import sys
 from collections import Counter, defaultdict
@@ -26,6 +25,7 @@ from pathlib import Path
 from regatta_tools.audit import checks, passages
 from regatta_tools.audit.corpus import Corpus, read_corpus
 from regatta_tools.audit.quantities import quantities
+from regatta_tools.measures.agreement import clopper_pearson
 from regatta_tools.tables.package import Package, Record, read
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,12 +58,11 @@ class Bench:
         edited: dict[str, dict[str, str]] = defaultdict(dict)
         for key, column, value in mutation.edits:
             edited[key][column] = value
-        other = copy.copy(self.package)
-        other.__dict__.pop("by_id", None)
-        other.records = {
-            table: [self._copy(r, edited.get(r.key), bare) for r in records if not (bare and table == "audit")]
-            for table, records in self.package.records.items()
+        records = {
+            table: [self._copy(r, edited.get(r.key), bare) for r in rows if not (bare and table == "audit")]
+            for table, rows in self.package.records.items()
         }
+        other = Package(self.package.root, self.package.descriptor, records)
         requirement = next(r for r in other.table("requirements") if r.key == mutation.requirement)
         return checks.check(checks.Index(other), requirement, self.corpus, self.day)
 
@@ -72,7 +71,7 @@ class Bench:
         bare = bare and record.spec.name == "citations"
         if not edits and not bare:
             return record
-        cells = record.cells | (edits or {})
+        cells = dict(record.cells) | (edits or {})
         if bare:
             cells = cells | {"passage_hash": "", "normalisation": ""}
         return Record(record.spec, cells, record.table, record.row)
@@ -363,3 +362,105 @@ OPERATORS: tuple[Callable[[Bench, random.Random], Iterator[Mutation]], ...] = (
 )  # fmt: skip
 #: What only a reader can see: counted, and kept out of the aim.
 WORDS = (actor, inverted)
+
+
+# Pitfalls of the dossiers
+
+
+def pitfalls(bench: Bench, cells: list[str]) -> tuple[list[Mutation], Counter[str], int]:
+    """The pitfalls that can be expressed as edits; the reasons of the others, counted; and how many there are.
+
+    ``bench/audit_pitfalls/CELL.yaml`` lists each pitfall of the 25 dossier items of a cell with ``edits`` (column and
+    new value, or a part of the text to replace) or ``excluded`` and the reason.
+    """
+    from regatta_tools.documents import read_document
+
+    found: list[Mutation] = []
+    excluded: Counter[str] = Counter()
+    total = 0
+    for cell in cells:
+        path = PITFALLS / f"{cell}.yaml"
+        if not path.is_file():
+            continue
+        for entry in read_document(path).value:
+            total += 1
+            if "excluded" in entry:
+                excluded[entry["excluded"]] += 1
+                continue
+            edits = tuple(_pitfall_edit(bench, edit) for edit in entry["edits"])
+            found.append(Mutation("pitfall", entry["requirement"], entry["pitfall"], edits))
+    return found, excluded, total
+
+
+def _pitfall_edit(bench: Bench, edit: dict[str, str]) -> Edit:
+    record = bench.keyed[edit["record"]]
+    old = record[edit["column"]]
+    if "value" in edit:
+        new = str(edit["value"])
+    else:
+        if edit["replace"] not in old:
+            raise SystemExit(f"{edit['record']}.{edit['column']} does not hold {edit['replace']!r}")
+        new = old.replace(edit["replace"], edit["by"])
+    if new == old:
+        raise SystemExit(f"{edit['record']}.{edit['column']}: the edit changes nothing")
+    return edit["record"], edit["column"], new
+
+
+# Counting
+
+
+def run(bench: Bench, cells: list[str]) -> dict[str, dict[str, Counter[str]]]:
+    """Detections by operator and setting: counts of ``seen``, ``missed`` and, for each reason given, its name."""
+    result: dict[str, dict[str, Counter[str]]] = {}
+    chosen = [(op.__name__.replace("_", "-"), list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in OPERATORS]
+    chosen.append(("pitfall", pitfalls(bench, cells)[0]))
+    chosen += [(op.__name__, list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in WORDS]
+    for name, mutations in chosen:
+        counts = {"recorded": Counter(), "bare": Counter()}
+        for mutation in mutations:
+            if not any(mutation.requirement.startswith(f"{cell}-") for cell in cells):
+                continue
+            for setting, tally in counts.items():
+                checked = bench.spoilt(mutation, bare=setting == "bare")
+                seen = checked.outcome not in (checks.CLEAN, checks.NOT_ASSESSED)
+                tally["seen" if seen else "missed"] += 1
+                tally.update({f"reason {t.reason}": 1 for t in checked.troubles})
+                if not seen and setting == "recorded":
+                    print(f"missed: {name}: {mutation.requirement}: {mutation.what}", file=sys.stderr)
+        result[name] = counts
+    return result
+
+
+def table(result: dict[str, dict[str, Counter[str]]]) -> str:
+    lines = ["| operator | n | seen, recorded | 95 % | seen, bare | 95 % |", "| --- | ---: | ---: | --- | ---: | --- |"]
+    for name, counts in result.items():
+        cells = []
+        total = sum(counts["bare"][k] for k in ("seen", "missed"))
+        for setting in ("recorded", "bare"):
+            seen = counts[setting]["seen"]
+            low, high = clopper_pearson(seen, total) if total else (0.0, 1.0)
+            cells += [f"{seen / total:.3f}" if total else "-", f"[{low:.3f}, {high:.3f}]"]
+        lines.append(f"| {name} | {total} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--texts", type=Path, default=ROOT.parent / "shared" / "legal" / "texts")
+    parser.add_argument("--cell", action="append", default=[])
+    parser.add_argument("--as-of", type=date.fromisoformat, default=date(2026, 11, 30))
+    options = parser.parse_args()
+    package = read(ROOT)
+    cells = options.cell or [r.key for r in package.table("cells")]
+    bench = Bench(package, read_corpus(options.texts), options.as_of)
+    alarms = [k for k, c in bench.clean.items() if c.outcome != checks.CLEAN and any(k.startswith(f"{x}-") for x in cells)]
+    print(f"false alarms on clean requirements: {len(alarms)} {' '.join(alarms)}")
+    print(table(run(bench, cells)))
+    _, excluded, total = pitfalls(bench, cells)
+    print(f"\npitfalls: {total}, of which {sum(excluded.values())} are no edits:")
+    for reason, count in excluded.most_common():
+        print(f"- {reason}: {count}")
+
+
+if __name__ == "__main__":
+    main()

@@ -11,6 +11,7 @@ Outcomes are those of the published audit (protocol, section 7), and ``not-asses
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -160,6 +161,7 @@ def check(index: Index, requirement: Record, corpus: Corpus, day: date) -> Check
             troubles += _facts(index, read, own)
         reads.append(read)
     troubles += _duty(requirement, reads)
+    troubles += _against_duty(requirement, facts)
     words = [f for f in facts if f["kind"] not in NUMERIC and f["kind"] != "date"]
     return Checked(requirement, reads, troubles, words)
 
@@ -194,7 +196,8 @@ def _force(index: Index, citation: Record, day: date) -> list[Trouble]:
         return []
     kept = bool(citation["kept_in_force_by"])
     starts = citation["force_from"] or source["effective"]
-    ends = citation["force_to"] or ("" if kept else source["ends"])
+    # A passage cannot outlive its text, unless a later text keeps it alive.
+    ends = min((e for e in (citation["force_to"], "" if kept else source["ends"]) if e), default="")
     when = day.isoformat()
     if starts and starts > when:
         return [Trouble("not-yet-effective", citation, "source", f"{source.key} holds from {starts}, after {when}")]
@@ -227,6 +230,9 @@ def _read(index: Index, citation: Record, corpus: Corpus) -> tuple[Read, list[Tr
         return nothing, [Trouble("missing-locator", citation, "locator", problem)]
     if text is None:
         return nothing, [Trouble("text-not-held", citation, "source", f"no text of {source.key} is held")]
+    other = _other_instrument(source["number"], citation["locator"], text)
+    if other:
+        return nothing, [Trouble("wrong-instrument", citation, "source", other)]
     passage, why = passages.find_passage(text, target, country_of(source["jurisdiction"]))
     if passage is None:
         return nothing, [Trouble("wrong-locator", citation, "locator", f"not found in {text.file}: {why}")]
@@ -241,6 +247,33 @@ def _read(index: Index, citation: Record, corpus: Corpus) -> tuple[Read, list[Tr
         what = f"the hash was taken under {shown(citation['normalisation'])}, not {passages.NORMALISATION}"
         found.append(Trouble("passage-changed", citation, "normalisation", what))
     return Read(citation, text, passage), found
+
+
+# The title of a federal code, and the number of a Vietnamese instrument: what tells one instrument from another.
+_US_TITLE = re.compile(r"([0-9]+)\s+(C\.?F\.?R\.?|U\.?S\.?C\.?|CCR|NYCRR|ILCS)(?![A-Za-z])")
+_VN_NUMBER = re.compile(r"[0-9]{1,4}/[0-9]{4}/[A-ZĐ0-9-]+")
+
+
+def _other_instrument(number: str, locator: str, text: SourceText) -> str:
+    """What to say where the held text is by its own header another instrument than the one cited."""
+    held = text.header.get("number", "")
+    for pattern in (_VN_NUMBER, _US_TITLE):
+        cited = _instrument(pattern, number)
+        if cited and _instrument(pattern, held) and cited not in {_plain(m) for m in pattern.finditer(held)}:
+            return f"{text.file} is {held}, not {number}"
+        there = _instrument(pattern, locator)
+        if there and cited and there != cited:
+            return f"the locator names another instrument than {number}"
+    return ""
+
+
+def _instrument(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    match = pattern.search(text)
+    return _plain(match) if match else ()
+
+
+def _plain(match: re.Match[str]) -> tuple[str, ...]:
+    return tuple(g.replace(".", "") for g in match.groups() or (match.group(),))
 
 
 # Facts
@@ -301,6 +334,24 @@ def _number(
     if len(counted) == 1:
         read.spans[fact.key] = counted[0].start, counted[0].end
     return []
+
+
+def _against_duty(requirement: Record, facts: list[Record]) -> list[Trouble]:
+    """Whether a duty bounds a number the other way than its fact: then one of the two misstates the law."""
+    found = []
+    for fact in facts:
+        against = _AGAINST.get(fact["comparator"])
+        if fact["kind"] not in NUMERIC or against is None:
+            continue
+        for column, language in (("duty_en", "en"), ("duty_vi", "vi")):
+            said = [q for q in quantities(passages.normalise(requirement[column]), language)
+                    if str(q.value) == fact["value"] and (_unit_fits(q, fact["unit"]) or not q.unit)]  # fmt: skip
+            bounds = {q.bound for q in said}
+            if bounds and bounds <= against:
+                what = f"{column} bounds {fact['value']} by {' or '.join(sorted(bounds))}, the fact by {fact['comparator']}"
+                found.append(Trouble("wrong-comparator", fact, "comparator", what))
+                break
+    return found
 
 
 def _unit_fits(quantity: Quantity, unit: str) -> bool:

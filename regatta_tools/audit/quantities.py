@@ -51,11 +51,12 @@ def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
     grammar = _VI if language == "vi" else _EN
     masked = grammar.mask(text)
     tokens = [(m.group().lower(), m.start(), m.end()) for m in _TOKEN.finditer(masked)]
-    found = list(_read(tokens, grammar))
-    return tuple(
-        Quantity(value, unit, days, start, end, grammar.bound(masked, start, after))
-        for value, unit, days, start, end, after in found
-    )
+    found = []
+    before = 0  # where the last quantity ends: words before it bound that one, not the next
+    for value, unit, days, start, end, after in _read(tokens, grammar):
+        found.append(Quantity(value, unit, days, start, end, grammar.bound(masked, before, start, after)))
+        before = end
+    return tuple(found)
 
 
 _TOKEN = re.compile(r"[0-9]+(?:[.,/][0-9]+)*|[^\W\d_]+|[½¼¾⅓⅔⅛⅜⅝⅞]|[^\s\w]")
@@ -85,7 +86,9 @@ class _Grammar:
     masks: tuple[re.Pattern[str], ...]
     before: tuple[tuple[str, re.Pattern[str]], ...]
     behind: tuple[tuple[str, re.Pattern[str]], ...]
+    weak: re.Pattern[str]
     earlier: re.Pattern[str]
+    each: re.Pattern[str]
     negation: re.Pattern[str]
 
     def mask(self, text: str) -> str:
@@ -94,20 +97,27 @@ class _Grammar:
             text = pattern.sub(lambda m: " " * len(m.group()), text)
         return text
 
-    def bound(self, text: str, start: int, end: int) -> str:
-        """The comparator of the words around a number: right behind it, else the last ones before it in its clause."""
+    def bound(self, text: str, earliest: int, start: int, end: int) -> str:
+        """The comparator of the words around a number: right behind it, else the last ones before it in its clause.
+
+        ``earliest`` is where the number before it ends, ``end`` where the phrase with its unit does.
+        """
         behind = text[end : end + 40]
         for name, pattern in self.behind:
             if pattern.match(behind):
                 return name
-        clause = re.split(r"[;:]|\.\s", text[max(0, start - 160) : start])[-1]
+        clause = re.split(r"[;:]|\.\s", text[max(earliest, start - 160) : start])[-1]
         last = ("", -1, -1)
         for name, pattern in self.before:
             for match in pattern.finditer(clause):
+                if self.weak.fullmatch(match.group()) and len(clause) - match.end() > 14:
+                    continue  # "từ ngày ... là 12%", "over the counter ... 30 days": it speaks of something else
                 # "not more than" holds "more than": the one that ends last, and of those the longer.
                 if (match.end(), -match.start()) > (last[1], -last[2]) or last[1] < 0:
                     last = (name, match.end(), match.start())
         name = last[0]
+        if name == "at-least" and self.each.search(clause, last[1]):
+            return "at-most"  # at least every 90 days: not more than 90 days apart
         if name == "at-most" and self.earlier.match(behind):
             return "at-least"  # not later than 3 hours before: three hours or more
         if name in ("more-than", "less-than") and self.negation.search(clause[: last[2]]):
@@ -169,7 +179,9 @@ class _English(_Grammar):
         less_than=r"less than|fewer than|under|below|lower than|shorter than",
     )
     behind = _bounds(at_least=r"\s*(?:or|and) (?:more|greater|longer|over|above)", at_most=r"\s*or (?:less|fewer|under|below)")
+    weak = re.compile(r"over|under|above|below|by the|before the|within|minimum|maximum", re.I)
     earlier = re.compile(r"\s*(?:prior to|before|in advance)", re.I)
+    each = re.compile(r"\b(?:every|each|once)\b", re.I)
     negation = re.compile(r"\b(?:no|not|nor|never|neither)\b", re.I)
     units = {
         "hour": "hour", "day": "day", "week": "week", "month": "month", "year": "year", "minute": "minute",
@@ -303,14 +315,16 @@ class _Vietnamese(_Grammar):
     )
     before = _bounds(
         at_most=r"không (?:vượt )?quá|không được (?:vượt )?quá|tối đa|trong (?:thời hạn|thời gian|vòng)|chậm nhất|"
-        r"muộn nhất|không lớn hơn|không nhiều hơn|không cao hơn|không dài hơn|trước|đến",
+        r"muộn nhất|không lớn hơn|không nhiều hơn|không cao hơn|không dài hơn|trước|đến|tới",
         at_least=r"ít nhất|tối thiểu|không thấp hơn|không ít hơn|không dưới|không nhỏ hơn|không ngắn hơn|bằng hoặc lớn hơn|"
         r"từ đủ|từ|đủ",
         more_than=r"trên|lớn hơn|vượt quá|vượt|cao hơn|hơn|quá(?! hạn)",
         less_than=r"dưới|nhỏ hơn|thấp hơn|ít hơn|chưa đủ",
     )
     behind = _bounds(at_least=r"\s*(?:\S+ ){0,3}?trở lên", at_most=r"\s*(?:\S+ ){0,3}?trở xuống")
+    weak = re.compile(r"từ|đến|tới|trước|quá|hơn|vượt|trên|dưới|đủ|từ đủ|cao hơn|thấp hơn|trong thời gian", re.I)
     earlier = re.compile(r"\s*trước", re.I)
+    each = re.compile(r"\b(?:mỗi|cứ)\b", re.I)
     negation = re.compile(r"\b(?:không|chưa)\b", re.I)
     units = {
         "ngày": "day", "giờ": "hour", "tuần": "week", "tháng": "month", "năm": "year", "phút": "minute", "đồng": "VND",
@@ -321,8 +335,8 @@ class _Vietnamese(_Grammar):
         word = tokens[at][0]
         if word[0].isdigit():
             return self._digits(tokens, at)
-        if word not in _VI_ONES and word != "mười":
-            return None
+        if word == "không" or (word not in _VI_ONES and word != "mười"):
+            return None  # không is "not" far more often than zero
         if word == "năm" and not self._counts_something(tokens, at):
             return None
         return self._words(tokens, at)
