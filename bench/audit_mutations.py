@@ -22,10 +22,12 @@ from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
-from regatta_tools.audit import checks, passages
-from regatta_tools.audit.corpus import Corpus, read_corpus
-from regatta_tools.audit.quantities import quantities
 from regatta_tools.measures.agreement import clopper_pearson
+from regatta_tools.provenance import checks, passages
+from regatta_tools.provenance.citations import country
+from regatta_tools.provenance.corpus import Corpus, read_corpus
+from regatta_tools.provenance.locators import targets_of
+from regatta_tools.provenance.quantities import quantities
 from regatta_tools.tables.package import Package, Record, read
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -132,7 +134,7 @@ def other_number(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
 
 
 def number_of_passage(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
-    """The number becomes another one of the same passage, in the same unit and kind of days: the mistake that looks true."""
+    """The number becomes another one of its passage, in the same unit and kind of days: the mistake that looks true."""
     for requirement, fact in _numeric(bench):
         found = quantities(bench.passage(fact["citation"]), _language(requirement))
         others = {
@@ -219,16 +221,17 @@ def section(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
 def paragraph(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
     """The locator names another paragraph of the right section, one that the text has."""
     for requirement, result in bench.clean.items():
-        for read in result.reads:
-            if read.citation["role"] != "basis" or read.text is None:
+        for found in result.reads:
+            citation = found.citation
+            if citation["role"] != "basis" or found.text is None:
                 continue
-            new = _sibling(read, rng)
+            new = _sibling(found, bench.index.sources[citation["source"]]["jurisdiction"], rng)
             if new:
-                what = f"{read.citation.key} {read.citation['locator']} -> {new}"
-                yield Mutation("paragraph", requirement, what, ((read.citation.key, "locator", new),))
+                what = f"{citation.key} {citation['locator']} -> {new}"
+                yield Mutation("paragraph", requirement, what, ((citation.key, "locator", new),))
 
 
-def _sibling(read: checks.Read, rng: random.Random) -> str:
+def _sibling(read: checks.Read, jurisdiction: str, rng: random.Random) -> str:
     locator = read.citation["locator"]
     vietnamese = locator.startswith("Điều ")
     if "-" in locator.rpartition("(" if not vietnamese else ",")[2] or (not vietnamese and not locator.endswith(")")):
@@ -246,13 +249,12 @@ def _sibling(read: checks.Read, rng: random.Random) -> str:
         if last[0].isupper():
             labels = [x.upper() for x in labels]
         form = f"{head}(%s)"
-    country = "VN" if vietnamese else "US"
     for label in rng.sample(labels, len(labels)):
         if label == last or (last in ("i", "ii", "iii", "iv", "v") and label not in "iv"):
             continue
-        target, _ = checks.target_of(form % label, "", country)
+        targets, _ = targets_of(form % label, jurisdiction)
         assert read.text is not None
-        if target is not None and passages.find_passage(read.text, target, country)[0] is not None:
+        if targets and passages.find_passages(read.text, targets, country(jurisdiction))[0] is not None:
             return form % label
     return ""
 
@@ -260,10 +262,10 @@ def _sibling(read: checks.Read, rng: random.Random) -> str:
 def instrument(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
     """The citation names another source of the package, in force and binding, with the locator as it was."""
     for requirement, citation in _citations(bench):
-        country = bench.index.sources[citation["source"]]["jurisdiction"].split("-")[0]
+        where = country(bench.index.sources[citation["source"]]["jurisdiction"])
         others = sorted(
             k for k, s in bench.index.sources.items()
-            if k != citation["source"] and s["jurisdiction"].split("-")[0] == country and s["status"] == "in-force"
+            if k != citation["source"] and country(s["jurisdiction"]) == where and s["status"] == "in-force"
         )  # fmt: skip
         new = rng.choice(others)
         yield Mutation("instrument", requirement, f"{citation.key} {new}", ((citation.key, "source", new),))
@@ -308,7 +310,11 @@ def status(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
         source = citation["source"]
         others = [k for k in bench.index.sources if k != source]
         edit = rng.choice(
-            [(source, "status", "repealed"), (source, "superseded_by", rng.choice(others)), (source, "ends", "2020-01-01")]
+            [
+                (source, "status", "repealed"),
+                (source, "superseded_by", rng.choice(others)),
+                (source, "ends", "2020-01-01"),
+            ]
         )
         yield Mutation("status", requirement, f"{source} {edit[1]} {edit[2]}", (edit,))
 
@@ -320,7 +326,11 @@ def swapped(bench: Bench, rng: random.Random) -> Iterator[Mutation]:
         by_cell[citation["cell"]].append((requirement, citation))
     for found in by_cell.values():
         for requirement, one in found:
-            others = [c for r, c in found if r != requirement and (c["source"], c["locator"]) != (one["source"], one["locator"])]
+            others = [
+                c
+                for r, c in found
+                if r != requirement and (c["source"], c["locator"]) != (one["source"], one["locator"])
+            ]
             two = rng.choice(others)
             edits = tuple(
                 (a.key, column, b[column]) for a, b in ((one, two), (two, one)) for column in ("source", "locator")
@@ -412,7 +422,9 @@ def _pitfall_edit(bench: Bench, edit: dict[str, str]) -> Edit:
 def run(bench: Bench, cells: list[str]) -> dict[str, dict[str, Counter[str]]]:
     """Detections by operator and setting: counts of ``seen``, ``missed`` and, for each reason given, its name."""
     result: dict[str, dict[str, Counter[str]]] = {}
-    chosen = [(op.__name__.replace("_", "-"), list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in OPERATORS]
+    chosen = [
+        (op.__name__.replace("_", "-"), list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in OPERATORS
+    ]
     chosen.append(("pitfall", pitfalls(bench, cells)[0]))
     chosen += [(op.__name__, list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in WORDS]
     for name, mutations in chosen:
@@ -453,7 +465,9 @@ def main() -> None:
     package = read(ROOT)
     cells = options.cell or [r.key for r in package.table("cells")]
     bench = Bench(package, read_corpus(options.texts), options.as_of)
-    alarms = [k for k, c in bench.clean.items() if c.outcome != checks.CLEAN and any(k.startswith(f"{x}-") for x in cells)]
+    alarms = [
+        k for k, c in bench.clean.items() if c.outcome != checks.CLEAN and any(k.startswith(f"{x}-") for x in cells)
+    ]
     print(f"false alarms on clean requirements: {len(alarms)} {' '.join(alarms)}")
     print(table(run(bench, cells)))
     _, excluded, total = pitfalls(bench, cells)

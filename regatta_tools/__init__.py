@@ -26,23 +26,27 @@ def load(path: Any = None) -> Any:
 
     ``path`` is a folder that holds ``datapackage.json``, or that file; ``None`` takes the package
     that this installation carries. Raises :class:`~regatta_tools.errors.InputError` where there is
-    none or where its tables have errors (:func:`validate` lists them).
+    none or where its tables have errors (:func:`validate` lists them). What is waived today is none.
     """
     from regatta_tools.validation.run import load as _load
 
     return _load(path)
 
 
-def validate(path: Any = None, *, as_of: Any = None) -> Any:
+def validate(
+    path: Any = None, *, as_of: Any = None, today: Any = None, changed_since: str | None = None
+) -> Any:
     """Check a package or a suite file and return a :class:`~regatta_tools.rules.findings.Report`.
 
     ``as_of`` is the date for rules about time (ISO text or :class:`datetime.date`; default: each
-    cell's own ``as_of``). Findings are data, not exceptions; an unusable path raises
-    :class:`~regatta_tools.errors.InputError`.
+    cell's own ``as_of``). ``today`` is the day on which waivers have to hold (default: ``as_of`` where
+    it is given, else the day of the call); what they take out is in ``Report.waived``.
+    With ``changed_since``, a git revision, only what the change since then brought in is left.
+    Findings are data, not exceptions; an unusable path raises :class:`~regatta_tools.errors.InputError`.
     """
     from regatta_tools.validation.run import validate as _validate
 
-    return _validate(path, as_of=as_of)
+    return _validate(path, as_of=as_of, today=today, changed_since=changed_since)
 
 
 def run(suite: Any, *, cell: str, **options: Any) -> Any:

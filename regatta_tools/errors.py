@@ -6,6 +6,8 @@ provider.
 
 from __future__ import annotations
 
+from regatta_tools.text import readable
+
 
 class RegattaError(Exception):
     """An error with a message for people: what is wrong, where, and the mend."""
@@ -17,7 +19,7 @@ class RegattaError(Exception):
         self.message, self.code, self.mend, self.place = message, code, mend, place
 
     def __str__(self) -> str:
-        head = f"{self.place}: " if self.place else ""
+        head = f"{readable(self.place)}: " if self.place else ""
         code = f" [{self.code}]" if self.code else ""
         mend = f"\n  mend: {self.mend}" if self.mend else ""
         return f"{head}{self.message}{code}{mend}"

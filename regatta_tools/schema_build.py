@@ -2,13 +2,14 @@
 
 ===========================================  ====================================================
 schema/generated/regatta.schema.json         JSON Schema of every class (linkml)
-schema/generated/regatta.shacl.ttl           SHACL shapes (linkml, then :func:`_speak_languages`)
+schema/generated/regatta.shacl.ttl           SHACL shapes (linkml, then :func:`_speak_languages` and others)
 schema/generated/regatta.owl.ttl             OWL ontology (linkml, then :func:`_own_words_only`)
 schema/generated/regatta.context.jsonld      JSON-LD 1.1 context (ours, :func:`jsonld_context`)
 schema/generated/model.json                  the schema as plain data (ours, ``tables.model``)
 schema/generated/table-schemas/TABLE.json    Table Schemas (ours, ``tables.tableschema``)
 regatta_tools/datamodel.py                   pydantic classes (linkml)
 datapackage.json                             the descriptor of instruments/ (ours)
+docs/rules.md, docs/obligations, docs/README the generated pages (ours, ``report.pages``)
 ===========================================  ====================================================
 
 linkml's generators write time stamps, their own version, absolute paths and randomly numbered blank
@@ -124,7 +125,7 @@ def invariants(schema_path: Path | str) -> list[str]:
 def outputs(root: Path) -> dict[str, str]:
     """Return the content of every generated file, by path from ``root``, without writing any.
 
-    Reads ``schema/`` and ``instruments/`` below ``root``. Raises
+    Reads ``schema/``, ``instruments/``, ``validators/`` and ``docs/`` below ``root``. Raises
     :class:`~regatta_tools.errors.InputError` where the schema breaks an invariant and
     :class:`~regatta_tools.errors.EnvironmentProblem` where linkml is not installed.
     """
@@ -132,6 +133,7 @@ def outputs(root: Path) -> dict[str, str]:
     schema = root / "schema" / "regatta.yaml"
     if troubles := invariants(schema):
         raise InputError("The schema breaks its rules:\n" + "\n".join(f"  {line}" for line in troubles))
+    from regatta_tools.report import pages
     from regatta_tools.tables import descriptor, tableschema
 
     model = compile_model(schema)
@@ -148,6 +150,7 @@ def outputs(root: Path) -> dict[str, str]:
         f"{_GENERATED}/model.json": _dump(model),
         **{f"{_GENERATED}/table-schemas/{name}.json": _dump(table) for name, table in tables.items()},
         "datapackage.json": _dump(descriptor.build(root, model=model, tables=tables)),
+        **pages.pages(root),
     }
     return dict(sorted(found.items()))
 
@@ -155,8 +158,8 @@ def outputs(root: Path) -> dict[str, str]:
 def build(root: Path) -> list[str]:
     """Write every generated file that differs and return the paths written, from ``root``.
 
-    Each file is replaced whole or not at all. Table Schemas of tables that no longer exist are
-    removed. Raises what :func:`outputs` raises, and
+    Each file is replaced whole or not at all. Table Schemas of tables and pages of cells
+    that no longer exist are removed. Raises what :func:`outputs` raises, and
     :class:`~regatta_tools.errors.EnvironmentProblem` for a folder that cannot be written.
     """
     expected = outputs(root)
@@ -181,13 +184,15 @@ def check(root: Path) -> list[str]:
             lines.append(f"{name}: missing")
         elif present != text:
             lines.append(f"{name}: {_first_difference(present, text)}")
-    return lines + [f"{name}: belongs to no table of the schema" for name in _stale(root, expected)]
+    return lines + [f"{name}: belongs to no table or cell that is there" for name in _stale(root, expected)]
 
 
 def _stale(root: Path, expected: dict[str, str]) -> list[str]:
+    from regatta_tools.report import pages
+
     folder = root / _GENERATED / "table-schemas"
     present = sorted(path.relative_to(root).as_posix() for path in folder.glob("*.json"))
-    return [name for name in present if name not in expected]
+    return [name for name in present if name not in expected] + pages.stale(root, expected)
 
 
 def _first_difference(present: str, expected: str) -> str:
@@ -313,6 +318,7 @@ def _shacl(schema: Path, model: dict[str, Any]) -> str:
     _drop_loose_lists(graph)
     _addresses_are_literals(graph, model)
     _speak_languages(graph, model)
+    _periods_run_forward(graph, model)
     return turtle(graph, model["prefixes"], "SHACL shapes of REGATTA")
 
 
@@ -386,6 +392,23 @@ def _speak_languages(graph: Any, model: dict[str, Any]) -> None:
                 graph.add((one, SH.qualifiedValueShape, value))
                 graph.add((one, SH.qualifiedMinCount, Literal(1)))
                 graph.add((value, SH.languageIn, tag))
+
+
+def _periods_run_forward(graph: Any, model: dict[str, Any]) -> None:
+    """Let no period end before it starts: a date named ``..._from`` is at most the one named ``..._to`` beside it.
+
+    LinkML cannot compare two fields of a record, SHACL can.
+    """
+    from rdflib import SH, URIRef
+
+    for compiled in model["classes"].values():
+        dates = {field["name"]: URIRef(field["uri"]) for field in compiled["fields"] if field["kind"] == "date"}
+        for name, start in dates.items():
+            end = dates.get(name.removesuffix("_from") + "_to")
+            if name.endswith("_from") and end is not None:
+                for node in graph.objects(URIRef(compiled["uri"]), SH.property):
+                    if (node, SH.path, start) in graph:
+                        graph.add((node, SH.lessThanOrEquals, end))
 
 
 def _owl(schema: Path, model: dict[str, Any]) -> str:

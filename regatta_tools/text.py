@@ -36,6 +36,18 @@ def shown(value: object, most: int = 80) -> str:
     return repr(text) if len(text) <= most else f"{text[:most]!r}... ({len(text):,} characters)"
 
 
+def readable(name: str) -> str:
+    """The name of a file as UTF-8 has it, for messages.
+
+    Where the locale knows no UTF-8, Python decodes each odd byte of a name by itself (PEP 383), and
+    ``bộ.yaml`` would be shown as a row of escapes. Bytes that are not UTF-8 are shown as escapes everywhere.
+    """
+    try:
+        return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file name of any system gives
+        return name
+
+
 def sha256_json(content: Any) -> str:
     """SHA-256 of canonical JSON (sorted keys, no spaces, UTF-8)."""
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

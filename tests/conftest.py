@@ -58,3 +58,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("../shared is not there")
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(shared: Path):
+    """The held texts of the law; tests that need them are skipped where they are absent."""
+    from regatta_tools.provenance.corpus import read_corpus
+
+    return read_corpus(shared / "legal" / "texts")

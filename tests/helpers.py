@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
-from conftest import redescribe
+from conftest import one_cell, redescribe
+
+from regatta_tools.tables.package import table_specs
 
 
 class Sheet:
     """One table of a package copy as rows that can be changed; ``save`` writes it and renews the descriptor."""
 
-    def __init__(self, root: Path, table: str) -> None:
+    def __init__(self, root: Path, table: str, cell: str = "insurance-us") -> None:
         self.root = root
-        folder = "instruments" if table in ("sources", "cells") else "instruments/insurance-us"
+        folder = "instruments" if table in ("sources", "cells", "waivers") else f"instruments/{cell}"
         self.file = f"{folder}/{table}.csv"
         text = (root / self.file).read_text(encoding="utf-8")
         self.header, *self.rows = csv.reader(io.StringIO(text, newline=""))
@@ -42,3 +45,24 @@ class Sheet:
         (self.root / self.file).write_text(out.getvalue(), encoding="utf-8", newline="")
         redescribe(self.root)
         return self.file, self.line(row)
+
+
+def add_table(root: Path, table: str, *rows: dict[str, str], cell: str = "insurance-us") -> tuple[str, int]:
+    """Write a table that the package does not have (waivers, context); the file and the line of its first row."""
+    spec = table_specs()[table]
+    folder = root / "instruments" / (f"{cell}/context" if spec.scope == "context" else "")
+    folder.mkdir(exist_ok=True)
+    out = io.StringIO()
+    writer = csv.DictWriter(out, spec.columns, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    file = folder / f"{table}.csv"
+    file.write_text(out.getvalue(), encoding="utf-8", newline="")
+    redescribe(root)
+    return file.relative_to(root).as_posix(), 2
+
+
+def another_cell(root: Path, cell: str) -> None:
+    """Put another real cell into the place of the one in a package copy."""
+    shutil.rmtree(root / "instruments")
+    one_cell(root, cell)

@@ -414,6 +414,8 @@ def shapes():
         ({"cell": "insurance-vn"}, False),
         ({"jurisdiction": "us"}, False),
         ({"valid_from": "yesterday"}, False),
+        ({"valid_to": "2020-02-29"}, True),
+        ({"valid_to": "2020-02-28"}, False),
         ({"topic": None}, False),
     ],
 )
@@ -497,6 +499,13 @@ def test_descriptor_lists_the_files_with_their_content(tmp_path: Path) -> None:
         assert resource["hash"] == "sha256:" + hashlib.sha256(content).hexdigest()
         fields = [field["name"] for field in resource["schema"]["fields"]]
         assert next(csv.reader(content.decode().splitlines())) == fields
+    cells = {
+        name: field["constraints"].get("enum")
+        for name, resource in resources.items()
+        for field in resource["schema"]["fields"]
+        if field["name"] == "cell"
+    }
+    assert cells == dict.fromkeys(list(resources)[1:], ["insurance-us"])
     keys = {
         key["fields"][0]: key["reference"]["resource"]
         for key in resources["insurance-us-fault_values"]["schema"]["foreignKeys"]

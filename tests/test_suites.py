@@ -696,7 +696,8 @@ def test_a_pipe_is_read_and_an_endless_one_is_not(tmp_path):
 
 
 def test_the_example_suites_are_clean():
-    for path in sorted((ROOT / "examples").rglob("*.yaml")):
+    # Those of the rules are wrong on purpose, and have tests of their own.
+    for path in sorted(p for p in (ROOT / "examples").rglob("*.yaml") if "rules" not in p.parts):
         report = regatta_tools.validate(path)
         assert report.ok and report.records > 0, path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import Any, ClassVar
@@ -21,6 +22,17 @@ package_option = click.option(
     "--package", type=click.Path(), default=None,
     help="Folder of another package (default: the one here, or the one that came with REGATTA).",
 )  # fmt: skip
+
+
+def as_typed(_: Any, option: click.Parameter, text: str | None) -> str | None:
+    """A word of the command line as it was typed (a click callback).
+
+    Under the C locale Python does not decode what is no ASCII and hands over its bytes as lone surrogates.
+    """
+    try:
+        return None if text is None else os.fsencode(text).decode("utf-8")
+    except UnicodeError as error:
+        raise click.BadParameter("this is not UTF-8", param=option) from error
 
 
 def write_json(value: Any) -> None:

@@ -6,13 +6,21 @@ import re
 
 import click
 
+#: Lines of an example that are shown: some change a whole file.
+MOST_LINES = 12
+
 
 @click.command()
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
-    """Say what a rule CODE means, why it matters and how to mend it (without CODE: list all)."""
+    """Say what a rule CODE means, why it matters and how to mend it (without CODE: list all).
+
+    Two examples show what is wrong by the rule, and a near miss that is right: files of examples/rules, with
+    the places where they differ from the clean package there.
+    """
     from regatta_tools.errors import InputError
     from regatta_tools.rules.registry import rules
+    from regatta_tools.validation.examples import differences, examples, shown_path
 
     known = rules()
     if code is None:
@@ -31,3 +39,10 @@ def explain(code: str | None) -> None:
     click.echo(f"\nWhy   {found.why}\nMend  {found.mend}")
     if found.query:
         click.echo(f"\nThe rule points at {found.table}.{found.field} of what this query finds:\n\n{found.query}")
+    for example in examples(code=found.code):
+        click.echo(f"\n{'Right' if example.right else 'Wrong'}  {shown_path(example.path)}")
+        lines = differences(example)
+        for line in lines[:MOST_LINES]:
+            click.echo(f"       {line}")
+        if len(lines) > MOST_LINES:
+            click.echo(f"       and {len(lines) - MOST_LINES} more lines")

@@ -12,11 +12,16 @@ import sys
 import click
 
 from regatta_tools import __version__
+from regatta_tools.cli.audit import audit
 from regatta_tools.cli.calibrate import calibrate
+from regatta_tools.cli.cell import cell
 from regatta_tools.cli.explain import explain
+from regatta_tools.cli.export import export
+from regatta_tools.cli.fmt import fmt
 from regatta_tools.cli.query import query
 from regatta_tools.cli.run import run
 from regatta_tools.cli.score import score
+from regatta_tools.cli.sheet import sheet
 from regatta_tools.cli.validate import validate
 from regatta_tools.errors import RegattaError
 
@@ -33,7 +38,7 @@ def cli() -> None:
     """
 
 
-for command in (validate, explain, query, run, score, calibrate):
+for command in (validate, audit, fmt, explain, query, export, sheet, cell, run, score, calibrate):
     cli.add_command(command)
 
 

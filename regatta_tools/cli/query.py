@@ -75,10 +75,13 @@ def query(
 
     from regatta_tools.validation.run import load
 
-    result = queries.run_query(load(path), asked.text, bindings, origin=file or "")
+    package = load(path)
+    result = queries.run_query(package, asked.text, bindings, origin=file or "")
     _write(queries.write(result, form, width=width))
     if not result.rows:
         click.echo("The query is right and found nothing.", err=True)
+        for word in queries.unknown_records(asked.text, package):
+            click.echo(f"  {word} is no record of the package", err=True)
 
 
 def _write(text: str) -> None:

@@ -30,7 +30,7 @@ import re
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -41,17 +41,20 @@ from typing import Any, NamedTuple
 from regatta_tools.errors import EnvironmentProblem, InputError
 from regatta_tools.graph import rdf
 from regatta_tools.tables.model import load_model
-from regatta_tools.tables.package import Package
+from regatta_tools.tables.package import Package, table_specs
+from regatta_tools.tables.spreadsheet import neutral
 
 QUERIES = Path(__file__).resolve().parent / "queries"
 #: More rows than this are an error, not a shortened answer.
 MAX_ROWS = 100_000
 _MAX_MEMORY = 2 * 1024**3
-TYPES = ("text", "date", "integer", "decimal", "id")
+#: Types of parameters. ``id:TABLE`` is the id of a record of one table, ``column:NAME`` a text that some record of the
+#: package has in a column of this name: a mistyped one would find nothing and look like an answer.
+TYPES = ("text", "date", "integer", "decimal", "id", "id:TABLE", "column:NAME")
 
 _TITLE = re.compile(r"#\s*title:\s*(.+?)\s*")
 _PARAM = re.compile(
-    r"#\s*param:\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s+(?P<type>[a-z]+)\s+"
+    r"#\s*param:\s*(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s+(?P<type>[a-z]+(?::[a-z_]+)?)\s+"
     r"(?:(?P<rest>required|optional)|default\s+(?:\"(?P<quoted>[^\"]*)\"|(?P<bare>\S+)))\s+--\s+(?P<help>.+?)\s*"
 )
 _HIDE = re.compile(r"#\s*hide:\s*([A-Za-z_][A-Za-z0-9_]*(?:\s+[A-Za-z_][A-Za-z0-9_]*)*)\s*")
@@ -97,7 +100,7 @@ def parse_header(text: str, name: str = "", origin: str = "") -> NamedQuery:
             title = match[1]
         elif match := _HIDE.fullmatch(line):
             hidden += tuple(match[1].split())
-        elif (match := _PARAM.fullmatch(line)) and match["type"] in TYPES and match["name"] not in parameters:
+        elif (match := _PARAM.fullmatch(line)) and _is_type(match["type"]) and match["name"] not in parameters:
             default = match["bare"] if match["quoted"] is None else match["quoted"]
             parameters[match["name"]] = Parameter(match["type"], default, match["help"], match["rest"] == "required")
         elif re.match(r"#\s*(param|hide):", line):
@@ -108,6 +111,15 @@ def parse_header(text: str, name: str = "", origin: str = "") -> NamedQuery:
                 mend="# param: NAME " + "|".join(TYPES) + " required|optional|default VALUE -- HELP",
             )
     return NamedQuery(name, title, parameters, text, hidden)
+
+
+def _is_type(kind: str) -> bool:
+    base, _, name = kind.partition(":")
+    if base == "id" and name:
+        return name in table_specs() and table_specs()[name].identifier is not None
+    if base == "column":
+        return any(name in spec.fields for spec in table_specs().values())
+    return kind in TYPES
 
 
 @lru_cache(maxsize=1)
@@ -172,9 +184,11 @@ def listing() -> Result:
 
 def describe(parameter: Parameter) -> str:
     """Type of a parameter and whether it may be left out, in words."""
+    base, _, name = parameter.type.partition(":")
+    kind = {"id": f"id in {name}", "column": f"a {name} of the package"}[base] if name else base
     if parameter.required:
-        return f"{parameter.type}, required"
-    return f"{parameter.type}, {parameter.default} if left out" if parameter.default else f"{parameter.type}, optional"
+        return f"{kind}, required"
+    return f"{kind}, {parameter.default} if left out" if parameter.default else f"{kind}, optional"
 
 
 # Running
@@ -252,7 +266,7 @@ def run_query(
 def binding_term(name: str, kind: str, value: Any, package: Package | None = None) -> list[str]:
     """A value as ``[form, text, datatype]``. Raises :class:`InputError` (U124) where it is not of the type.
 
-    With a package, an id has to be one of its records: a mistyped id would find nothing and look like an answer.
+    With a package, an id has to be one of its records, and the value of a column has to occur in it.
     """
     text = unicodedata.normalize("NFC", str(value))
 
@@ -277,16 +291,47 @@ def binding_term(name: str, kind: str, value: Any, package: Package | None = Non
         if not re.fullmatch(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?", text):
             raise refuse("not a decimal number", "write it with a point, as 0.5")
         return ["literal", text, rdf.XSD + "decimal"]
-    if kind == "id":
-        if package is not None and text not in package.by_id:
-            import difflib
-
-            near = difflib.get_close_matches(text, package.by_id, n=3)
-            raise refuse("no record of the package has this id", "perhaps " + " or ".join(near) if near else "")
+    base, _, of = kind.partition(":")
+    if base == "id":
+        if package is not None:
+            _check_id(package, text, of, refuse)
         return ["iri", rdf.record_iri(text), ""]
+    if base == "column" and of:
+        if package is not None:
+            known = sorted({r[of] for r in package if of in r.spec.fields and r[of]})
+            if text not in known:
+                raise refuse(f"no record of the package has this {of}", _one_of(known, text))
+        return ["literal", text, rdf.XSD + "string"]
     raise InputError(
         f"the parameter {name!r} has the unknown type {kind!r}", code="U124", mend="one of: " + ", ".join(TYPES)
     )
+
+
+def _check_id(package: Package, text: str, table: str, refuse: Callable[[str, str], InputError]) -> None:
+    record = package.by_id.get(text)
+    if record is not None and table in ("", record.spec.name):
+        return
+    known = [r.key for r in package.table(table)] if table else list(package.by_id)
+    if record is not None:
+        raise refuse(f"this is an id in {record.spec.name}, not in {table}", _one_of(known, text))
+    raise refuse(f"no record of {table or 'the package'} has this id", _one_of(known, text))
+
+
+def _one_of(known: list[str], text: str) -> str:
+    """Which names may have been meant: all of them where they are few, else those that are near."""
+    import difflib
+
+    if 0 < len(known) <= 12:
+        return "use one of: " + ", ".join(known)
+    near = difflib.get_close_matches(text, known, n=3)
+    return "perhaps " + " or ".join(near) if near else ""
+
+
+def unknown_records(text: str, package: Package) -> list[str]:
+    """The names ``rid:...`` in a query that are no record of the package: why it may have found nothing."""
+    names = {rdf.subject(record) for record in package}
+    asked = (m[0] for m in _TOKEN.finditer(text) if m.lastgroup == "pname" and m[0].startswith("rid:"))
+    return [name for name in dict.fromkeys(asked) if rdf.id_base() + name.removeprefix("rid:") not in names]
 
 
 _CHILD = """
@@ -690,27 +735,17 @@ def as_json(result: Result) -> str:
 
 
 def as_csv(result: Result) -> str:
-    """RFC 4180 with a header; text that a spreadsheet would run is neutralised (:func:`spreadsheet_safe`)."""
+    """RFC 4180 with a header; a text that a spreadsheet would run is neutralised (regatta_tools.tables.spreadsheet)."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(result.columns)
     for row in result.rows:
-        cells = [spreadsheet_safe(cell) if isinstance(cell, str) else _show(cell) for cell in row]
+        cells = [neutral(cell) if isinstance(cell, str) else _show(cell) for cell in row]
         if cells == [""]:
             out.write('""\r\n')  # a bare empty line would be no row
         else:
             writer.writerow(cells)
     return out.getvalue()
-
-
-def spreadsheet_safe(text: str) -> str:
-    """Text with an apostrophe in front where a spreadsheet would take it for a formula.
-
-    That is a first character ``= + - @``, tab or carriage return, unless the whole text is a plain number.
-    """
-    if text[:1] in ("=", "+", "-", "@", "\t", "\r") and not re.fullmatch(r"-[0-9]+(\.[0-9]+)?", text):
-        return "'" + text
-    return text
 
 
 def _show(cell: Any) -> str:

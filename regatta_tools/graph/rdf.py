@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from regatta_tools.errors import InputError
@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 NOTATION = "http://www.w3.org/2004/02/skos/core#notation"
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
+_PLAIN = re.compile("[A-Za-z0-9_-]*")
 _ESCAPES = {code: f"\\u{code:04X}" for code in (*range(0x20), 0x7F)} | {
     ord(char): "\\" + name for char, name in zip('"\\\n\r\t\b\f', '"\\nrtbf', strict=True)
 }
+_TO_ESCAPE = re.compile('[\x00-\x1f"\\\\\x7f]')
 # Datatype of a kind, and the texts that are written with it. The forms for numbers are those of
 # regatta_tools.tables.package; other spellings of a number would be changed by stores that compute with them.
 _TYPES = {
@@ -55,6 +56,7 @@ _TYPES = {
 # Names
 
 
+@lru_cache(maxsize=1)
 def id_base() -> str:
     """The namespace of records, from the prefix ``rid`` of the schema."""
     return load_model()["prefixes"]["rid"]
@@ -68,6 +70,8 @@ def record_iri(*parts: str) -> str:
     different sequences of parts have different IRIs, and :func:`record_parts` undoes it. The IRI is ASCII.
     Raises :class:`InputError` for a lone surrogate, which is no text.
     """
+    if len(parts) == 1 and _PLAIN.fullmatch(parts[0]):
+        return id_base() + parts[0]
     try:
         return id_base() + "/".join(_encode(part) for part in parts)
     except UnicodeEncodeError as error:
@@ -75,9 +79,9 @@ def record_iri(*parts: str) -> str:
 
 
 def _encode(part: str) -> str:
-    if _PLAIN.issuperset(part):
+    if _PLAIN.fullmatch(part):
         return part
-    return "".join(chr(b) if chr(b) in _PLAIN else f"%{b:02X}" for b in part.encode("utf-8"))
+    return "".join(chr(b) if _PLAIN.fullmatch(chr(b)) else f"%{b:02X}" for b in part.encode("utf-8"))
 
 
 def record_parts(iri: str) -> tuple[str, ...]:
@@ -98,9 +102,9 @@ def subject(record: Record) -> str:
     """
     spec = record.spec
     if spec.identifier:
-        return record_iri(_nfc(record[spec.identifier]))
+        return record_iri(nfc(record[spec.identifier]))
     for names in spec.unique_keys.values():
-        return record_iri(spec.name, *(_nfc(record[name]) for name in names))
+        return record_iri(spec.name, *(nfc(record[name]) for name in names))
     return record_iri(spec.name, f"{record.file}:{record.line}")
 
 
@@ -125,23 +129,42 @@ def short(iri: str) -> str:
 # Writing
 
 
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+def nfc(text: str) -> str:
+    """A text in Unicode form NFC."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes, with the escapes that N-Triples and Turtle share."""
+    return f'"{text.translate(_ESCAPES)}"' if _TO_ESCAPE.search(text) else f'"{text}"'
 
 
 def literal(text: str, *, datatype: str = "", language: str = "") -> str:
     """A literal in N-Triples. ``datatype`` is an IRI."""
     suffix = f"@{language}" if language else f"^^<{datatype}>" if datatype else ""
-    return f'"{text.translate(_ESCAPES)}"{suffix}'
+    return quoted(text) + suffix
+
+
+def has_datatype(kind: str) -> bool:
+    """Whether texts of a kind become literals of a datatype where they have its form."""
+    return kind in _TYPES
+
+
+def datatype_of(text: str, kind: str) -> str:
+    """The datatype with which a cell of a field of ``kind`` is written; empty for a plain literal.
+
+    That is so for kinds without a datatype, and where the text has not the form of its kind.
+    """
+    if kind not in _TYPES:
+        return ""
+    name, form = _TYPES[kind]
+    return XSD + name if form.fullmatch(text) and (kind != "date" or _is_date(text)) else ""
 
 
 def typed_literal(text: str, kind: str, language: str = "") -> str:
-    """The literal for a cell of a field of ``kind`` (plain where the text has not the form of the kind)."""
+    """The literal in N-Triples for a cell of a field of ``kind`` (plain where the text has not its form)."""
     if kind in _TYPES:
-        name, form = _TYPES[kind]
-        if form.fullmatch(text) and (kind != "date" or _is_date(text)):
-            return literal(text, datatype=XSD + name)
-        return literal(text)
+        return literal(text, datatype=datatype_of(text, kind))
     return literal(text, language=language)
 
 
@@ -153,33 +176,104 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def ntriples(package: Package) -> Iterator[str]:
-    """The package in N-Triples, one triple a string with its line end.
+class Syntax(NamedTuple):
+    """How a format writes an IRI, and a literal of a datatype (its text, the IRI of the datatype)."""
 
-    The order is that of tables, files and columns, the notations of enum values at the end: equal packages
-    give equal bytes.
+    iri: Callable[[str], str]
+    typed: Callable[[str, str], str]
+
+
+N_TRIPLES = Syntax(lambda iri: f"<{iri}>", lambda text, datatype: literal(text, datatype=datatype))
+
+
+class Block(NamedTuple):
+    """All triples of one subject: predicates and objects in the terms of a :class:`Syntax`.
+
+    ``table`` is that of the record; empty where the subject is a value of an enumeration.
     """
-    enums = load_model()["enums"]
+
+    table: str
+    subject: str
+    pairs: list[tuple[str, str]]
+
+
+def blocks(package: Package, syntax: Syntax) -> Iterator[Block]:
+    """The triples of a package, one block a record and then one for each enum value in use.
+
+    The order is that of tables, files and columns, and of IRIs for the enum values: equal packages give equal
+    blocks. The first pair of a record is its class.
+    """
+    compiled: dict[str, _Columns] = {}
     used: set[tuple[str, str]] = set()
+    kind_of_record = syntax.iri(RDF_TYPE)
     for record in package:
         spec = record.spec
-        name = f"<{subject(record)}>"
-        yield f"{name} <{RDF_TYPE}> <{spec.uri}> .\n"
-        for column, field in spec.fields.items():
-            text = _nfc(record[column])
-            if not text:
-                continue
-            if field["kind"] == "ref":
-                term = f"<{record_iri(text)}>"
-            elif field["kind"] == "enum" and text in enums[field["enum"]]["values"]:
-                meaning = enums[field["enum"]]["values"][text]["meaning"]
-                used.add((meaning, text))
-                term = f"<{meaning}>"
-            else:
-                term = typed_literal(text, field["kind"], field.get("language", ""))
-            yield f"{name} <{field['uri']}> {term} .\n"
+        if spec.name not in compiled:
+            columns = [(syntax.iri(f["uri"]), _encoder(f, syntax, used)) for f in spec.fields.values()]
+            compiled[spec.name] = _Columns((kind_of_record, syntax.iri(spec.uri)), columns)
+        class_pair, columns = compiled[spec.name]
+        texts = zip(columns, record.values, strict=True)
+        pairs = [(predicate, encode(text)) for (predicate, encode), text in texts if text]
+        pairs.insert(0, class_pair)
+        yield Block(spec.name, syntax.iri(subject(record)), pairs)
     for meaning, text in sorted(used):
-        yield f"<{meaning}> <{NOTATION}> {literal(text)} .\n"
+        yield Block("", syntax.iri(meaning), [(syntax.iri(NOTATION), quoted(text))])
+
+
+class _Columns(NamedTuple):
+    class_pair: tuple[str, str]
+    columns: list[tuple[str, Callable[[str], str]]]
+
+
+class Memo(dict[str, Any]):
+    """What is made of texts that come again and again, made once of each; bounded, since a package may be large."""
+
+    def __init__(self, make: Callable[[str], Any]) -> None:
+        self._make = make
+
+    def __missing__(self, text: str) -> Any:
+        if len(self) >= 100_000:
+            self.clear()
+        made = self[text] = self._make(nfc(text))
+        return made
+
+
+def _encoder(field: dict[str, Any], syntax: Syntax, used: set[tuple[str, str]]) -> Callable[[str], str]:
+    """The function that writes a filled cell of a field as a term; enum values go into ``used``, meaning first."""
+    kind = field["kind"]
+    if kind == "ref":
+        return Memo(lambda text: syntax.iri(record_iri(text))).__getitem__
+    if kind == "enum":
+        values = load_model()["enums"][field["enum"]]["values"]
+
+        def value(text: str) -> str:
+            if text not in values:
+                return quoted(text)
+            used.add((values[text]["meaning"], text))
+            return syntax.iri(values[text]["meaning"])
+
+        return Memo(value).__getitem__
+    if kind in _TYPES:
+
+        def typed(text: str) -> str:
+            datatype = datatype_of(text, kind)
+            return syntax.typed(text, datatype) if datatype else quoted(text)
+
+        return Memo(typed).__getitem__
+    suffix = f"@{field['language']}" if field.get("language") else ""
+
+    def words(text: str) -> str:
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+        return f'"{text}"{suffix}' if not _TO_ESCAPE.search(text) else quoted(text) + suffix
+
+    return words
+
+
+def ntriples(package: Package) -> Iterator[str]:
+    """The package in N-Triples, all lines of one subject a string; equal packages give equal bytes."""
+    for _, name, pairs in blocks(package, N_TRIPLES):
+        yield "".join([f"{name} {predicate} {term} .\n" for predicate, term in pairs])
 
 
 def store(package: Package) -> pyoxigraph.Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from regatta_tools.cells.example import refuse_example
 from regatta_tools.errors import InputError
 from regatta_tools.harness import similarity
 from regatta_tools.llm import embedded
@@ -53,6 +54,7 @@ def hold_against_labels(
     """
     held = package if isinstance(package, Package) else load(package)
     chosen = held.cell(cell)
+    refuse_example(held, cell)
     read = load_suite(suite)
     given = load_labels(labels, read, chosen)
     if not embedded.is_default(judge):

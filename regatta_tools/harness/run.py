@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools import __version__, prompts
+from regatta_tools.cells.example import refuse_example
 from regatta_tools.errors import EnvironmentProblem, InputError
 from regatta_tools.harness import similarity
 from regatta_tools.harness.store import RunStore
@@ -103,6 +104,7 @@ class Plan:
     def make(cls, suite: Suite, cell: str, judge: str, agent: str, answers: str, seed: int, package: Any) -> Plan:
         held = package if isinstance(package, Package) else load(package)
         chosen = held.cell(cell)
+        refuse_example(held, cell)
         if suite.cell and suite.cell != cell:
             raise InputError(
                 f"the suite says that it is for the cell {suite.cell!r}, not {cell!r}", code="U110", place=suite.file,

@@ -1,25 +1,84 @@
-"""Findings for people."""
+"""Findings in the forms that people and programs read: a dictionary of writers, which the command offers."""
 
 from __future__ import annotations
 
-from regatta_tools.rules.findings import Report
+import json
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from regatta_tools.rules.findings import Finding, Report
 
 
 def as_text(report: Report) -> str:
-    """One block a finding (place, severity, code, message, mend) and a closing line."""
-    lines = []
-    for finding in report.findings:
-        record = f" ({finding.record})" if finding.record else ""
-        lines.append(_plain(f"{finding.place()}: {finding.severity} {finding.code}: {finding.message}{record}"))
-        lines.append(_plain(f"    mend: {finding.mend}"))
+    """One block a finding (place, severity, code, message, mend), a line for each that is waived, a closing line."""
+    lines = [line for finding in report.findings for line in as_lines(finding)]
+    return "\n".join([*lines, *([""] if lines else []), *waived_lines(report), closing(report)])
+
+
+def as_lines(finding: Finding) -> list[str]:
+    """The two lines of a finding."""
+    record = f" ({finding.record})" if finding.record else ""
+    return [
+        plain(f"{finding.place()}: {finding.severity} {finding.code}: {finding.message}{record}"),
+        plain(f"    mend: {finding.mend}"),
+    ]
+
+
+def waived_lines(report: Report) -> list[str]:
+    """A line for each finding that is waived."""
+    return [
+        plain(f"waived until {w.until} by {w.by}: {w.finding.code} ({w.finding.record}): {w.reason}")
+        for w in report.waived
+    ]
+
+
+def closing(report: Report) -> str:
+    """The last line: what was read, and how many findings there are."""
     files = f"{report.files} file{'s' * (report.files != 1)}"
-    what = f"{files}, {report.records} record{'s' * (report.records != 1)}"
-    if not report.findings:
-        return f"{what}: clean"
-    counts = f"{report.errors} error(s), {report.warnings} warning(s)"
-    return "\n".join([*lines, "", f"{what}: {counts}. `regatta explain CODE` says why."])
+    read = f"{files}, {report.records} record{'s' * (report.records != 1)}"
+    if report.findings:
+        found = f"{report.errors} error(s), {report.warnings} warning(s)"
+    else:
+        found = "nothing new" if report.since else "clean"
+    since = f" since {report.since}" if report.since else ""
+    waived = f", {len(report.waived)} waived" if report.waived else ""
+    older = f"; {report.older} older finding{'s' * (report.older != 1)} not shown" if report.since else ""
+    help_ = ". `regatta explain CODE` says why." if report.findings else ""
+    return plain(f"{read}: {found}{since}{waived}{older}{help_}")
 
 
-def _plain(line: str) -> str:
+def as_json(report: Report) -> str:
+    """The report as strict JSON."""
+    return strict_json(report.as_dict())
+
+
+def strict_json(value: Any) -> str:
+    """JSON that every reader takes: no NaN, and no half of a surrogate pair. Text stays as itself."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", "\N{REPLACEMENT CHARACTER}", text)
+
+
+def _in(module: str) -> Callable[[Report], str]:
+    """A writer of its own module, which is imported when it is used."""
+
+    def write(report: Report) -> str:
+        return import_module(f"regatta_tools.report.{module}").as_text(report)
+
+    return write
+
+
+#: Forms of a report by name, each a function from a report to a text without a last line end.
+WRITERS: dict[str, Callable[[Report], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "github": _in("github"),
+    "sarif": _in("sarif"),
+    "junit": _in("junit"),
+}
+
+
+def plain(line: str) -> str:
     """A line without control characters: names of files and records are foreign, and could drive the terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -40,6 +41,18 @@ class Finding:
         return ":".join(parts)
 
 
+# Places inside a message: where a first one stands, where a cell begins, the offset of a byte, the number of an entry.
+_MOVING = re.compile(
+    r"(?<=\.csv):\d+(?::\d+)?|(?<=begun at )\d+:\d+|(?<=^byte )\d+"
+    r"|(?<=^scenarios\.)\d+|(?<=^labels\.)\d+|(?<=is already number )\d+"
+)
+
+
+def identity(finding: Finding) -> tuple[str, str, str, str]:
+    """What makes two findings the same one though lines have moved: code, file, record and message."""
+    return finding.code, finding.file, finding.record, _MOVING.sub("", finding.message)
+
+
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Sort by file, place, then code, so that every run reports in the same order; equal ones are kept once."""
     return sorted(
@@ -48,16 +61,35 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 @dataclass(frozen=True)
+class Waived:
+    """A finding that a person accepts until a day (``YYYY-MM-DD``, that day included), with the reason."""
+
+    finding: Finding
+    reason: str
+    by: str
+    until: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**self.finding.as_dict(), "reason": self.reason, "by": self.by, "until": self.until}
+
+
+@dataclass(frozen=True)
 class Report:
     """The result of :func:`regatta_tools.validate`.
 
-    ``files`` and ``records`` count what was read; ``ok`` is true where no finding is an error.
+    ``files`` and ``records`` count what was read; ``ok`` is true where no finding is an error. Where only
+    what a change brought in was asked for, ``since`` is the revision before it and ``older`` the number of
+    findings that were there before and are left out. ``waived`` holds what a waiver of the package takes
+    out of the findings: it counts for nothing and is always told.
     """
 
     findings: tuple[Finding, ...]
     files: int
     records: int
     checked: str = ""
+    since: str = ""
+    older: int = 0
+    waived: tuple[Waived, ...] = ()
 
     @property
     def errors(self) -> int:
@@ -72,10 +104,12 @@ class Report:
         return self.errors == 0
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: ``ok``, ``files``, ``records``, ``findings``."""
+        """The JSON form: the counts, ``findings``, ``waived``, and after a change ``since`` and ``older``."""
         return {
             "ok": self.ok,
             "files": self.files,
             "records": self.records,
+            **({"since": self.since, "older": self.older} if self.since else {}),
             "findings": [f.as_dict() for f in self.findings],
+            "waived": [w.as_dict() for w in self.waived],
         }

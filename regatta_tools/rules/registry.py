@@ -15,9 +15,10 @@ from pathlib import Path
 from regatta_tools import paths
 from regatta_tools.errors import EnvironmentProblem
 from regatta_tools.rules.findings import Finding, Severity
+from regatta_tools.text import readable
 
 #: Engines that a rule file may name. Only ``sql`` carries a query.
-ENGINES = ("reader", "schema", "keys", "sql", "python", "suite")
+ENGINES = ("reader", "schema", "keys", "sql", "python", "waiver", "suite", "sheet", "audit")
 _FIELDS = {"code", "severity", "title", "why", "mend", "since", "engine"}
 _SQL_FIELDS = {"table", "field", "query"}
 
@@ -41,7 +42,7 @@ class Rule:
         self, message: str, *, file: str = "", line: int = 0, column: int = 0, record: str = "", mend: str = ""
     ) -> Finding:
         """A finding of this rule; ``mend`` overrides the rule's own where a better one is known."""
-        return Finding(self.code, self.severity, file, line, column, record, message, mend or self.mend)
+        return Finding(self.code, self.severity, readable(file), line, column, record, message, mend or self.mend)
 
 
 @lru_cache(maxsize=4)

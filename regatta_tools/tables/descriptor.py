@@ -121,7 +121,7 @@ def _rows(content: bytes, place: str) -> int:
 def _resolved(
     schema: dict[str, Any], table: str, cell: str | None, scopes: dict[str, str], names: set[str]
 ) -> dict[str, Any]:
-    """Copy a Table Schema with its foreign keys turned from table names to names of resources."""
+    """Copy a Table Schema for one file: foreign keys name resources, and the column ``cell`` holds that cell alone."""
     resolved = copy.deepcopy(schema)
     # A schema inside a resource goes by the descriptor's version, and its name is the resource's.
     for key in ("$schema", "name"):
@@ -137,4 +137,9 @@ def _resolved(
         kept.append(key)
     if kept:
         resolved["foreignKeys"] = kept
+    if cell is not None:
+        # A row of another cell in this folder points to a cell that is there, so no foreign key objects.
+        for field in resolved["fields"]:
+            if field["name"] == "cell":
+                field["constraints"] = {**field.get("constraints", {}), "enum": [cell]}
     return resolved

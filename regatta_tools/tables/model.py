@@ -32,6 +32,8 @@ from typing import Any
 
 from regatta_tools import paths
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.safety import unsafe
+from regatta_tools.text import shown
 
 _DEFAULT_RANK = 50
 
@@ -162,6 +164,7 @@ def open_view(schema_path: Path | str) -> Any:
     path = Path(schema_path)
     if not path.is_file():
         raise InputError("There is no such schema file.", place=str(schema_path))
+    check_imports(path)
     if troubles := unquoted_values(path):
         raise InputError("\n".join(troubles), mend="Put the values in quotes.")
     try:
@@ -176,6 +179,44 @@ def open_view(schema_path: Path | str) -> Any:
     return view
 
 
+def check_imports(schema_path: Path | str) -> list[Path]:
+    """The files of a schema: its own and those it imports, which all have to lie in its folder.
+
+    linkml follows an import to any path or address. Here the only addresses are those of linkml's own
+    schemas (``linkml:types``), which come with it, and a path may not leave the folder of the schema.
+    Raises :class:`~regatta_tools.errors.InputError` for any other import before it is looked at.
+    """
+    import yaml
+
+    first = Path(schema_path).resolve()
+    found: list[Path] = []
+    waiting = [first]
+    while waiting:
+        file = waiting.pop()
+        if file in found or not file.is_file():
+            continue  # linkml says what is missing, and from where
+        found.append(file)
+        try:
+            # As values, for a merge key can bring in what no key of the file says.
+            content = yaml.load(file.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except (yaml.YAMLError, ValueError, RecursionError) as err:
+            raise InputError(f"The schema is no readable YAML: {err}", place=file.name) from err
+        if not isinstance(content, dict):
+            raise InputError("The schema holds no mapping at its top.", place=file.name)
+        listed = content.get("imports") or []
+        for name in listed if isinstance(listed, list) else [listed]:
+            if isinstance(name, str) and re.fullmatch(r"linkml:[a-z_]+", name):
+                continue  # whatever the schema says the prefix stands for, linkml takes its own
+            reason = unsafe(first.parent, name)
+            # linkml's readers differ in where they start from, the importing file or the first: both have to be inside.
+            if reason is None and not (file.parent / f"{name}.yaml").resolve().is_relative_to(first.parent):
+                reason = "leads out of the folder of the schema"
+            if reason:
+                raise InputError(f"The import {shown(name)} {reason}.", place=file.name)
+            waiting.append((file.parent / f"{name}.yaml").resolve())
+    return found
+
+
 def unquoted_values(schema_path: Path | str) -> list[str]:
     """List the permissible values that YAML 1.1 reads as something other than text.
 
@@ -186,7 +227,6 @@ def unquoted_values(schema_path: Path | str) -> list[str]:
     import yaml
 
     troubles: list[str] = []
-    seen: set[Path] = set()
 
     def check(node: Any, file: Path) -> None:
         if node.tag == "tag:yaml.org,2002:str":
@@ -218,25 +258,8 @@ def unquoted_values(schema_path: Path | str) -> list[str]:
                                 check(inner, file)
             walk(value, file)
 
-    def visit(file: Path) -> None:
-        file = file.resolve()
-        if file in seen or not file.is_file():
-            return
-        seen.add(file)
-        try:
-            tree = yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
-        except (yaml.YAMLError, UnicodeDecodeError) as err:
-            raise InputError(f"The schema is no readable YAML: {err}", place=file.name) from err
-        if not isinstance(tree, yaml.MappingNode):
-            raise InputError("The schema holds no mapping at its top.", place=file.name)
-        walk(tree, file)
-        for key, value in tree.value:
-            if key.value == "imports" and isinstance(value, yaml.SequenceNode):
-                for item in value.value:
-                    if ":" not in str(item.value):  # a CURIE such as linkml:types is not ours
-                        visit(file.parent / f"{item.value}.yaml")
-
-    visit(Path(schema_path))
+    for file in check_imports(schema_path):
+        walk(yaml.compose(file.read_text(encoding="utf-8"), Loader=yaml.SafeLoader), file)
     return troubles
 
 

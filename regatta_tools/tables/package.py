@@ -10,22 +10,28 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regatta_tools import paths
 from regatta_tools.errors import InputError
+from regatta_tools.garbage import search_paused
 from regatta_tools.rules.findings import Finding
 from regatta_tools.rules.registry import rule
+from regatta_tools.safety import Below, references_at_most, unsafe, unsafe_references
 from regatta_tools.tables.model import load_model
 from regatta_tools.tables.reader import Table, read_table
 from regatta_tools.text import sha256_json, shown
 
 DESCRIPTOR = "datapackage.json"
-_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
+#: Larger descriptors are refused unread, and so are longer lists of files: each costs a look at the disk.
+MAX_DESCRIPTOR = 256 * 1024 * 1024
+MAX_FILES = 100_000
 
 
 @dataclass(frozen=True)
@@ -40,15 +46,32 @@ class TableSpec:
     unique_keys: dict[str, list[str]]
     fields: dict[str, dict[str, Any]]
 
-    @property
+    @cached_property
     def columns(self) -> list[str]:
+        """The names of the columns in their order. Shared: do not change it."""
         return list(self.fields)
+
+    @cached_property
+    def position(self) -> dict[str, int]:
+        """The number of each column, from 0."""
+        return {name: index for index, name in enumerate(self.fields)}
+
+
+_specs: tuple[dict[str, Any], dict[str, TableSpec]] = ({}, {})
 
 
 def table_specs() -> dict[str, TableSpec]:
-    """All tables of the schema by name, in schema order."""
+    """All tables of the schema by name, in schema order. Shared: do not change it."""
+    global _specs
+    model = load_model()
+    if _specs[0] is not model:
+        _specs = model, _specs_of(model)
+    return _specs[1]
+
+
+def _specs_of(model: dict[str, Any]) -> dict[str, TableSpec]:
     specs = {}
-    for name, cls in load_model()["classes"].items():
+    for name, cls in model["classes"].items():
         if cls.get("table"):
             specs[cls["table"]] = TableSpec(
                 name=cls["table"],
@@ -62,14 +85,26 @@ def table_specs() -> dict[str, TableSpec]:
     return specs
 
 
-@dataclass
 class Record:
-    """One row. ``cells`` holds the text of every column; empty text means absent."""
+    """One row: the text of every column, with its place. Empty text means absent.
 
-    spec: TableSpec
-    cells: dict[str, str]
-    table: Table
-    row: int
+    ``values`` holds the texts in the order of the columns. It is the list of the table itself, since a package may have
+    a million rows.
+    """
+
+    __slots__ = ("row", "spec", "table", "values")
+
+    def __init__(self, spec: TableSpec, cells: Mapping[str, str] | list[str], table: Table, row: int) -> None:
+        self.spec, self.table, self.row = spec, table, row
+        self.values = cells if isinstance(cells, list) else [cells[column] for column in spec.columns]
+
+    def __repr__(self) -> str:
+        return f"Record({self.spec.name}, {dict(self.cells)!r})"
+
+    @property
+    def cells(self) -> Cells:
+        """The texts by column."""
+        return Cells(self)
 
     @property
     def file(self) -> str:
@@ -81,23 +116,23 @@ class Record:
 
     def place(self, column: str) -> tuple[int, int]:
         """Line and column of a cell of this record, from 1."""
-        return self.table.place(self.row, self.spec.columns.index(column))
+        return self.table.place(self.row, self.spec.position[column])
 
     @property
     def key(self) -> str:
         """The id, or the values of the first unique key joined by ``--``, or the line where there is neither."""
         if self.spec.identifier:
-            return self.cells[self.spec.identifier]
+            return self[self.spec.identifier]
         for names in self.spec.unique_keys.values():
-            return "--".join(self.cells[n] for n in names)
+            return "--".join(self[n] for n in names)
         return f"{self.file}:{self.line}"
 
     def __getitem__(self, column: str) -> str:
-        return self.cells[column]
+        return self.values[self.spec.position[column]]
 
     def get(self, column: str) -> str | None:
         """The text of a column, ``None`` where it is empty."""
-        return self.cells[column] or None
+        return self.values[self.spec.position[column]] or None
 
     def finding(self, code: str, column: str, message: str, mend: str = "") -> Finding:
         """A finding of a rule about one cell of this record."""
@@ -109,15 +144,36 @@ class Record:
 
         Cells that do not have the form of their type stay text, so that a schema check can refuse them.
         """
-        out: dict[str, Any] = {}
-        for name, spec in self.spec.fields.items():
-            text = self.cells[name]
-            if text:
-                out[name] = _typed(text, spec["kind"])
-        return out
+        fields = self.spec.fields.items()
+        return {name: typed(text, f["kind"]) for (name, f), text in zip(fields, self.values, strict=True) if text}
 
 
-def _typed(text: str, kind: str) -> Any:
+class Cells(dict[str, str]):
+    """The cells of a record by column. What is set here is set in the record; columns cannot be added or taken out."""
+
+    __slots__ = ("_record",)
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(zip(record.spec.columns, record.values, strict=True))
+        self._record = record
+
+    def __setitem__(self, column: str, text: str) -> None:
+        self._record.values[self._record.spec.position[column]] = text
+        super().__setitem__(column, text)
+
+    def update(self, *others: Any, **named: str) -> None:
+        for column, text in dict(*others, **named).items():
+            self[column] = text
+
+    def _fixed(self, *_: Any) -> Any:
+        raise TypeError("a record has the columns of its table")
+
+    __delitem__ = pop = popitem = clear = setdefault = _fixed
+    __ior__ = _fixed
+
+
+def typed(text: str, kind: str) -> Any:
+    """The value of a filled cell of a kind as JSON has it, or the text where it has not the form of its kind."""
     if kind == "boolean":
         return {"true": True, "false": False}.get(text, text)
     if kind == "integer" and re.fullmatch(r"-?(0|[1-9][0-9]*)", text):
@@ -127,7 +183,6 @@ def _typed(text: str, kind: str) -> Any:
     return text
 
 
-@dataclass
 class Package:
     """A package as read.
 
@@ -137,15 +192,69 @@ class Package:
     is not there says nothing about them.
     """
 
-    root: Path
-    descriptor: dict[str, Any] = field(repr=False)
-    records: dict[str, list[Record]] = field(default_factory=dict, repr=False)
-    files: list[str] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    incomplete: set[str] = field(default_factory=set)
+    def __init__(self, root: Path, descriptor: dict[str, Any], records: dict[str, list[Record]] | None = None) -> None:
+        self.root = root
+        self.descriptor = descriptor
+        self.files: list[str] = []
+        self.findings: list[Finding] = []
+        self.incomplete: set[str] = set()
+        self._records = {} if records is None else records
+        # Tables as read whose rows have not been made records yet: checks of whole columns do without.
+        self._unmade: dict[str, list[tuple[TableSpec, Table]]] = {}
+        self._columns: dict[str, list[list[str]]] | None = None
+
+    def add(self, spec: TableSpec, table: Table) -> None:
+        """Add the rows of one file to a table."""
+        self._records.setdefault(spec.name, [])
+        self._unmade.setdefault(spec.name, []).append((spec, table))
+
+    @property
+    def names(self) -> list[str]:
+        """The tables of the package, in the order in which they were read."""
+        return list(self._records)
 
     def table(self, name: str) -> list[Record]:
-        return self.records.get(name, [])
+        """The records of a table, in file order; none where the package has no such table."""
+        made = self._records.get(name, [])
+        for spec, table in self._unmade.pop(name, ()):
+            made.extend(Record(spec, row, table, index) for index, row in enumerate(table.rows))
+        return made
+
+    def rows(self, name: str) -> list[list[str]]:
+        """The rows of a table: the ``values`` of its records in their order, without making records."""
+        return list(chain.from_iterable(self._parts(name)))
+
+    def _parts(self, name: str) -> Iterator[list[list[str]]]:
+        yield [record.values for record in self._records.get(name, ())]
+        for _, table in self._unmade.get(name, ()):
+            yield table.rows
+
+    def column(self, name: str, column: str) -> list[str]:
+        """The cells of one column of a table, in the order of its records. Do not change it."""
+        spec = table_specs()[name]
+        kept = {} if self._columns is None else self._columns
+        if name not in kept:
+            columns: list[list[str]] = [[] for _ in spec.columns]
+            for rows in self._parts(name):
+                for whole, part in zip(columns, zip(*rows, strict=True), strict=False):
+                    whole.extend(part)
+            kept[name] = columns
+        return kept[name][spec.position[column]]
+
+    @contextmanager
+    def columns_kept(self) -> Iterator[None]:
+        """Within it columns are put together once, and no record may be changed."""
+        self._columns = {}
+        try:
+            yield
+        finally:
+            self._columns = None
+
+    @property
+    def records(self) -> dict[str, list[Record]]:
+        for name in list(self._unmade):
+            self.table(name)
+        return self._records
 
     def __iter__(self) -> Iterator[Record]:
         for records in self.records.values():
@@ -153,7 +262,9 @@ class Package:
 
     @property
     def count(self) -> int:
-        return sum(len(r) for r in self.records.values())
+        """The number of records."""
+        unmade = sum(len(table.rows) for tables in self._unmade.values() for _, table in tables)
+        return unmade + sum(len(records) for records in self._records.values())
 
     @cached_property
     def by_id(self) -> dict[str, Record]:
@@ -262,25 +373,7 @@ def locate(path: Any = None) -> Path:
     raise InputError(message, code="U101", place=str(path), mend=mend)
 
 
-def _unsafe(root: Path, name: Any) -> str | None:
-    """Why a path must not be opened, or ``None``. Decided from the text first, before anything is touched."""
-    if not isinstance(name, str) or not name:
-        return "is not the name of a file"
-    if not name.isprintable():
-        return "holds a character that cannot be printed"
-    if _SCHEME.match(name) or name.startswith(("//", "\\\\")):
-        return "is an address or a drive, not a path inside the package"
-    if "\\" in name:
-        return "holds a backslash"
-    pure = PurePosixPath(name)
-    if pure.is_absolute() or ".." in pure.parts or name.startswith("~"):
-        return "leaves the package"
-    # realpath follows links without opening what they lead to, and bears links that form a loop.
-    if not Path(os.path.realpath(root / name)).is_relative_to(os.path.realpath(root)):
-        return "leads out of the package through a link"
-    return None
-
-
+@search_paused()
 def read(path: Any = None) -> Package:
     """Read a package and keep what is wrong with it as findings.
 
@@ -288,35 +381,82 @@ def read(path: Any = None) -> Package:
     the package is.
     """
     root = locate(path)
-    place = str(root / DESCRIPTOR)
-    try:
-        descriptor = json.loads((root / DESCRIPTOR).read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        what = f"the descriptor cannot be read: {error}"
-        raise InputError(what, code="U102", place=place, mend="run `make schema`") from error
-    resources = descriptor.get("resources") if isinstance(descriptor, dict) else None
-    if not isinstance(resources, list) or not resources:
-        raise InputError("the descriptor lists no resources", code="U102", place=place, mend="run `make schema`")
-
+    descriptor, references = _descriptor(root)
     package = Package(root, descriptor)
-    specs = table_specs()
+    for key, text, reason in unsafe_references(root, descriptor, references):
+        package.findings.append(rule("R015").finding(f"{key} {shown(text)} {reason}", file=DESCRIPTOR))
+    specs, below = table_specs(), Below(root)
     seen: set[str] = set()
-    for resource in resources:
-        _read_resource(package, specs, resource if isinstance(resource, dict) else {}, seen)
-    for found in sorted((root / "instruments").rglob("*")):
-        name = found.relative_to(root).as_posix()
-        if found.suffix.lower() == ".csv" and name not in seen:
+    for resource in descriptor["resources"]:
+        _read_resource(package, specs, resource if isinstance(resource, dict) else {}, seen, below)
+    for name in _tables_below(package, "instruments"):
+        if name not in seen:
             package.findings.append(rule("R016").finding(f"the file is not listed in {DESCRIPTOR}", file=name))
-            package.incomplete.add(found.stem)
+            package.incomplete.add(PurePosixPath(name).stem)
     return package
 
 
-def _read_resource(package: Package, specs: dict[str, TableSpec], resource: dict[str, Any], seen: set[str]) -> None:
+def _descriptor(root: Path) -> tuple[dict[str, Any], int | None]:
+    """The descriptor of a package, with a list of resources that is not beyond measure; and its references at most."""
+    path = root / DESCRIPTOR
+
+    def refused(message: str) -> InputError:
+        return InputError(f"the descriptor {message}", code="U102", place=str(path), mend="run `make schema`")
+
+    if reason := unsafe(root, DESCRIPTOR):
+        raise refused(reason)
+    try:
+        size = path.stat().st_size
+        text = path.read_text(encoding="utf-8-sig") if size <= MAX_DESCRIPTOR else "null"
+        descriptor = json.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise refused(f"cannot be read: {error}") from error
+    if size > MAX_DESCRIPTOR:
+        raise refused(f"has {size:,} bytes, more than {MAX_DESCRIPTOR:,}")
+    resources = descriptor.get("resources") if isinstance(descriptor, dict) else None
+    if not isinstance(resources, list) or not resources:
+        raise refused("lists no resources")
+    listed = [r.get("path") if isinstance(r, dict) else None for r in resources]
+    count = sum(len(path) if isinstance(path, list) else 1 for path in listed)
+    if count > MAX_FILES:
+        raise refused(f"lists {count:,} files, more than {MAX_FILES:,}")
+    return descriptor, references_at_most(text)
+
+
+def _tables_below(package: Package, folder: str) -> list[str]:
+    """The names of all CSV files below a folder of the package, sorted. Links to folders are not followed.
+
+    Not ``rglob``: it calls itself for each level, and a pull request may hold a thousand.
+    """
+    found: list[str] = []
+    if os.path.lexists(package.root / folder) and (reason := unsafe(package.root, folder)):
+        package.findings.append(rule("R015").finding(f"the folder {folder} {reason}", file=folder))
+        return found
+    waiting = [folder]
+    while waiting:
+        name = waiting.pop()
+        try:
+            with os.scandir(package.root / name) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(f"{name}/{entry.name}")
+                    if entry.name.lower().endswith(".csv"):
+                        found.append(f"{name}/{entry.name}")
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError | NotADirectoryError) or name != folder:
+                what = f"the folder cannot be read: {error.strerror or error}"
+                package.findings.append(rule("R001").finding(what, file=name))
+    return sorted(found)
+
+
+def _read_resource(
+    package: Package, specs: dict[str, TableSpec], resource: dict[str, Any], seen: set[str], below: Below
+) -> None:
     """Read the files of one resource (one, as we write them; a list of paths is the older form)."""
     listed = resource.get("path")
     tables = []
     for name in listed if isinstance(listed, list) and listed else [listed]:
-        reason = _unsafe(package.root, name)
+        reason = below.unsafe(name)
         if reason:
             package.findings.append(rule("R015").finding(f"path {shown(name)} {reason}", file=DESCRIPTOR))
             if isinstance(name, str):
@@ -327,7 +467,7 @@ def _read_resource(package: Package, specs: dict[str, TableSpec], resource: dict
             package.findings.append(rule("R018").finding(f"path {shown(name)} is listed already", file=DESCRIPTOR))
             continue
         seen.add(file)
-        spec = _spec_of(specs, file)
+        spec = spec_of(specs, file)
         if spec is None:
             what, mend = "the schema knows no table for this file", "name and place it as the schema does"
             package.findings.append(rule("R016").finding(what, file=file, mend=mend))
@@ -337,7 +477,7 @@ def _read_resource(package: Package, specs: dict[str, TableSpec], resource: dict
     _check_described(package, resource, tables)
 
 
-def _spec_of(specs: dict[str, TableSpec], file: str) -> TableSpec | None:
+def spec_of(specs: dict[str, TableSpec], file: str) -> TableSpec | None:
     """The table that a file holds, by its name and depth: ``instruments[/cell[/context]]/table.csv``."""
     parts = PurePosixPath(file).parts
     spec = specs.get(parts[-1].removesuffix(".csv")) if file.endswith(".csv") else None
@@ -353,18 +493,16 @@ def _read_file(package: Package, spec: TableSpec, file: str) -> Table:
     package.findings.extend(table.findings)
     if not table.complete:
         package.incomplete.add(spec.name)
-    records = [
-        Record(spec, dict(zip(spec.columns, row, strict=True)), table, index) for index, row in enumerate(table.rows)
-    ]
-    package.records.setdefault(spec.name, []).extend(records)
+    package.add(spec, table)
     if spec.scope == "package":
         return table
     folder = PurePosixPath(file).parts[1]
-    for record in records:
+    at = spec.position["cell"]
+    for index, row in enumerate(table.rows):
         # An empty cell is a finding of the schema check.
-        if record["cell"] not in (folder, ""):
-            what = f"cell is {shown(record['cell'])} in the folder of {folder!r}"
-            package.findings.append(record.finding("K004", "cell", what))
+        if row[at] not in (folder, ""):
+            what = f"cell is {shown(row[at])} in the folder of {folder!r}"
+            package.findings.append(Record(spec, row, table, index).finding("K004", "cell", what))
     return table
 
 
@@ -376,14 +514,21 @@ def _check_described(package: Package, resource: dict[str, Any], tables: list[Ta
     if not tables or not all(t.complete for t in tables):
         return
     actual = {"rows": sum(len(t.rows) for t in tables), "bytes": sum(t.size for t in tables)}
+    unsaid = [key for key in actual if type(resource.get(key)) is not int]  # true is an int, and no number of rows
+    if len(tables) == 1 and not isinstance(resource.get("hash"), str):
+        unsaid.append("hash")
+    if unsaid:
+        what = f"{DESCRIPTOR} does not say the {' and '.join(unsaid)} of this file"
+        package.findings.append(rule("R011").finding(what, file=tables[0].file))
+        return
     said = [
         f"it says {resource[key]:,} {key}, the file has {count:,}"
         for key, count in actual.items()
-        if isinstance(resource.get(key), int) and resource[key] != count
+        if resource[key] != count
     ]
     digest = resource.get("hash")
     # No standard says what the hash of several files is.
-    if not said and digest and len(tables) == 1 and str(digest).removeprefix("sha256:") != tables[0].sha256:
+    if not said and len(tables) == 1 and digest.removeprefix("sha256:") != tables[0].sha256:
         said = ["the hash is another"]
     if said:
         what = f"{DESCRIPTOR} describes another state of this file: {said[0]}"

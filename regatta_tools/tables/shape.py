@@ -32,3 +32,26 @@ def validator(name: str) -> Any:
     import jsonschema_rs
 
     return jsonschema_rs.validator_for(class_schema(name), validate_formats=True)
+
+
+def columns_decide(name: str, columns: list[str]) -> bool:
+    """Whether a record of a class is right where its required columns are filled and the value of each column is right.
+
+    So it is where the class says nothing else, such as that two columns exclude each other.
+    """
+    schema = document()["$defs"][name]
+    known = {"additionalProperties", "description", "properties", "required", "title", "type"}
+    return schema.keys() <= known and schema["type"] == "object" and set(columns) <= set(schema["properties"])
+
+
+@lru_cache(maxsize=512)
+def column_validator(name: str, column: str) -> Any:
+    """The fast validator of a list of values of one column, or ``None`` where every text is right."""
+    import jsonschema_rs
+
+    whole = document()
+    items = whole["$defs"][name]["properties"][column]
+    if items.keys() <= {"description", "type"} and "string" in items["type"]:
+        return None
+    schema = {"$schema": whole["$schema"], "type": "array", "items": items, "$defs": whole["$defs"]}
+    return jsonschema_rs.validator_for(schema, validate_formats=True)

@@ -13,7 +13,8 @@ import keyword
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
-from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, Inexact, localcontext
+from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero, Inexact
+from functools import lru_cache
 
 from regatta_tools.text import shown
 
@@ -22,6 +23,8 @@ MAX_LENGTH = 500
 #: Significant digits of a number, and of a quotient.
 DIGITS = 28
 MAX_DAYS = 100_000
+#: Expressions that are kept as read: each is read for its names, for its faults and for every probe.
+_KEPT = 4096
 
 
 class ExpressionError(ValueError):
@@ -42,7 +45,7 @@ def _day(value: Value, where: str) -> date:
 
 def _whole(value: Value, where: str) -> int:
     number = _number(value, where)
-    if number != number.to_integral_value() or abs(number) > MAX_DAYS:
+    if number != number.to_integral_value() or number.copy_abs() > MAX_DAYS:
         raise ExpressionError(f"{where} needs a whole number of at most {MAX_DAYS}")
     return int(number)
 
@@ -56,6 +59,9 @@ def _add_business_days(start: Value, days: Value) -> date:
     current, left = _day(start, "add_business_days"), _whole(days, "add_business_days")
     if left < 0:
         raise ExpressionError("add_business_days needs a number of days that is not negative")
+    # Five business days end on a business day, and as many later the date is a week later.
+    weeks = max(0, left - 1) // 5
+    current, left = current + timedelta(weeks=weeks), left - 5 * weeks
     while left:
         current += timedelta(days=1)
         if current.weekday() < 5:
@@ -67,7 +73,7 @@ def _round_half_up(value: Value, places: Value) -> Decimal:
     digits = _whole(places, "round_half_up")
     if not 0 <= digits <= 12:
         raise ExpressionError("round_half_up takes 0 to 12 places")
-    return _number(value, "round_half_up").quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
+    return _number(value, "round_half_up").quantize(_PLACES[digits], ROUND_HALF_UP, _ROUNDED)
 
 
 def _extreme(pick: Callable[..., Decimal], name: str) -> Callable[..., Decimal]:
@@ -86,25 +92,31 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Value], range]] = {
     "min": (_extreme(min, "min"), range(1, 20)),
     "max": (_extreme(max, "max"), range(1, 20)),
 }
+_PLACES = [Decimal(1).scaleb(-digits) for digits in range(13)]
+# Results are exact, or an error; a quotient and a rounding are as good as 28 digits have it.
+_ROUNDED = Context(prec=DIGITS)
+_EXACT = Context(prec=DIGITS)
+_EXACT.traps[Inexact] = True
 _OPERATORS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
+    ast.Add: _EXACT.add,
+    ast.Sub: _EXACT.subtract,
+    ast.Mult: _EXACT.multiply,
+    ast.Div: _ROUNDED.divide,
 }
-
-
 _SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _LITERAL = re.compile(rf"[0-9]{{1,{DIGITS}}}(\.[0-9]{{1,{DIGITS}}})?")
 _TEXT = re.compile('"[^"]*"')
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def names_in(expression: str) -> set[str]:
+@lru_cache(maxsize=_KEPT)
+def names_in(expression: str) -> frozenset[str]:
     """The input names that an expression uses. Raises :class:`ExpressionError` where it is not of the language."""
     tree = _parse(expression)
     called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-    return {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called}
+    return frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called)
 
 
 def evaluate(expression: str, inputs: Mapping[str, Value]) -> Value:
@@ -115,14 +127,13 @@ def evaluate(expression: str, inputs: Mapping[str, Value]) -> Value:
     zero, results of more digits and dates out of range.
     """
     tree = _parse(expression)
-    with localcontext(Context(prec=DIGITS)):
-        try:
-            return _walk(tree, inputs)
-        except ArithmeticError as error:
-            reason = _REASONS.get(type(error), "the result is out of range or undefined")
-            raise ExpressionError(f"{shown(expression)} cannot be computed: {reason}") from error
-        except RecursionError as error:
-            raise ExpressionError("the expression is nested too deeply") from error
+    try:
+        return _walk(tree, inputs)
+    except ArithmeticError as error:
+        reason = _REASONS.get(type(error), "the result is out of range or undefined")
+        raise ExpressionError(f"{shown(expression)} cannot be computed: {reason}") from error
+    except RecursionError as error:
+        raise ExpressionError("the expression is nested too deeply") from error
 
 
 _REASONS: dict[type[ArithmeticError], str] = {
@@ -131,6 +142,7 @@ _REASONS: dict[type[ArithmeticError], str] = {
 }
 
 
+@lru_cache(maxsize=_KEPT)
 def _parse(expression: str) -> ast.expr:
     """The tree of an expression, with exact numbers in it. Nothing but the language gets through."""
     text = expression.strip()
@@ -143,10 +155,12 @@ def _parse(expression: str) -> ast.expr:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise ExpressionError(f"{shown(expression)} cannot be read") from error
+    raw = text.encode("utf-8")
     for node in ast.walk(tree):
         if not isinstance(node, ast.expr):
             continue
-        source = ast.get_source_segment(text, node) or ""
+        # Places count bytes, and there is one line.
+        source = raw[node.col_offset : node.end_col_offset].decode("utf-8")
         match node:
             case ast.Constant(value=str()):
                 fits = _TEXT.fullmatch(source) is not None
@@ -183,9 +197,7 @@ def _walk(node: ast.expr, inputs: Mapping[str, Value]) -> Value:
         case ast.BinOp(left=left, op=op, right=right):
             sign = _SIGNS[type(op)]
             numbers = _number(_walk(left, inputs), sign), _number(_walk(right, inputs), sign)
-            with localcontext() as context:
-                context.traps[Inexact] = sign != "/"
-                return _OPERATORS[type(op)](*numbers)
+            return _OPERATORS[type(op)](*numbers)
         case ast.Call(func=ast.Name(id=name), args=args):
             function, arity = _FUNCTIONS[name]
             if len(args) not in arity:
@@ -218,10 +230,10 @@ def parse_inputs(text: str) -> dict[str, Value]:
 
 def parse_value(text: str) -> Value:
     """A decimal number or an ISO date where ``text`` is one, and otherwise the text."""
-    if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?", text):
+    if _DECIMAL.fullmatch(text):
         return Decimal(text)
     try:
-        return date.fromisoformat(text) if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) else text
+        return date.fromisoformat(text) if _DATE.fullmatch(text) else text
     except ValueError:
         return text
 

@@ -9,27 +9,58 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
-from regatta_tools.rules.findings import Finding, Report, ordered
+from regatta_tools.garbage import search_paused
+from regatta_tools.rules.findings import Finding, Report, Waived, ordered
 from regatta_tools.tables.package import DESCRIPTOR, Package, locate, read
 
 #: Endings of suite and label files.
 SUITE_ENDINGS = (".yaml", ".yml", ".json")
 
 
-def check_package(package: Package, *, as_of: date | None = None) -> list[Finding]:
-    """All findings on a package as read: reading, schema, keys and references, rules.
+def check_package(package: Package, *, as_of: date | None = None, today: date | None = None) -> list[Finding]:
+    """All findings on a package as read that no waiver takes out; see :func:`check_with_waivers`."""
+    return check_with_waivers(package, as_of=as_of, today=today)[0]
+
+
+@search_paused()
+def check_with_waivers(
+    package: Package, *, as_of: date | None = None, today: date | None = None
+) -> tuple[list[Finding], list[Waived]]:
+    """The findings on a package as read (reading, schema, keys and references, rules), and those that are waived.
 
     ``as_of`` replaces each cell's own date in the rules about time. Rules that compare tables run only
     over tables whose files could be read, and a rule says nothing on a cell that is not even of its
     form: the first thing that is wrong is a finding already, and would only be told again.
-    """
-    from regatta_tools.validation import keys, python_rules, schema, sql
 
-    form = schema.check(package)
+    A waiver ends by the calendar, not with the law of a cell: its last day is held against ``today``, by
+    default ``as_of`` where that is given and else the day of the check. No clock is read in a package
+    without waivers.
+    """
+    from regatta_tools.validation import (
+        damage,
+        fault_pairs,
+        keys,
+        languages,
+        python_rules,
+        schema,
+        separation,
+        sql,
+        waivers,
+    )
+
+    with package.columns_kept():
+        form = schema.check(package)
+        found = keys.check(package)
+        rules = sql.check(package, as_of)
+        for part in (python_rules, fault_pairs, languages, separation, damage):
+            rules += part.check(package)
     malformed = {(f.file, f.line, f.column) for f in form}
-    rules = [*sql.check(package, as_of), *python_rules.check(package)]
     rules = [f for f in rules if (f.file, f.line, f.column) not in malformed]
-    return ordered([*package.findings, *form, *keys.check(package), *rules])
+    findings = ordered([*package.findings, *form, *found, *rules])
+    if not package.table("waivers"):
+        return findings, []
+    findings, waived = waivers.apply(package, findings, today or as_of or date.today(), usual=as_of is None)
+    return ordered(findings), waived
 
 
 def parse_as_of(value: Any) -> date | None:
@@ -47,9 +78,19 @@ def parse_as_of(value: Any) -> date | None:
     raise InputError(f"{str(value)!r} is not a date", code="U104", mend="write it as 2026-11-30")
 
 
-def validate(path: Any = None, *, as_of: Any = None) -> Report:
+def validate(path: Any = None, *, as_of: Any = None, today: Any = None, changed_since: str | None = None) -> Report:
     """See :func:`regatta_tools.validate`."""
-    when = parse_as_of(as_of)
+    when, day = parse_as_of(as_of), parse_as_of(today)
+    report = _report(path, when, day)
+    if changed_since is None:
+        return report
+    from regatta_tools.validation.changes import brought_in
+
+    return brought_in(report, changed_since, lambda before: _report(before, when, day))
+
+
+@search_paused()
+def _report(path: Any, as_of: date | None, today: date | None) -> Report:
     if path is not None:
         given = Path(path)
         if given.suffix.lower() in SUITE_ENDINGS and given.name != DESCRIPTOR and not os.path.isdir(given):
@@ -58,14 +99,19 @@ def validate(path: Any = None, *, as_of: Any = None) -> Report:
             return check_file(given)
     root = locate(path)
     package = read(root)
-    findings = check_package(package, as_of=when)
-    return Report(tuple(findings), files=len(package.files), records=package.count, checked=str(root))
+    findings, waived = check_with_waivers(package, as_of=as_of, today=today)
+    return Report(
+        tuple(findings), files=len(package.files), records=package.count, checked=str(root), waived=tuple(waived)
+    )
 
 
-def load(path: Any = None) -> Package:
-    """Read a package for use. Raises :class:`InputError` where reading or the checks find an error."""
+def load(path: Any = None, *, today: Any = None) -> Package:
+    """Read a package for use. Raises :class:`InputError` where reading or the checks find an error.
+
+    What is waived on the day ``today`` (default: the day of the call) is no error here either.
+    """
     package = read(path)
-    errors = [f for f in check_package(package) if f.severity == "error"]
+    errors = [f for f in check_package(package, today=parse_as_of(today)) if f.severity == "error"]
     if errors:
         first = errors[0]
         raise InputError(

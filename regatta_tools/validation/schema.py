@@ -11,8 +11,8 @@ from typing import Any
 
 from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.model import enum_values
-from regatta_tools.tables.package import Package, Record
-from regatta_tools.tables.shape import validator
+from regatta_tools.tables.package import Package, Record, TableSpec, table_specs, typed
+from regatta_tools.tables.shape import class_schema, column_validator, columns_decide, validator
 from regatta_tools.text import shown
 
 # What spreadsheets turn ids into: 3-4 -> 04-Mar, 12-5-3 -> 12/05/2003, 2E10 -> 2.00E+10, 0010 -> 10.
@@ -33,15 +33,41 @@ _WANTED = {
 def check(package: Package) -> list[Finding]:
     """Findings for every cell that is not of the form that the schema gives it."""
     findings: list[Finding] = []
-    for records in package.records.values():
-        if not records:
-            continue
-        engine = validator(records[0].spec.class_name)
-        for record in records:
-            data = record.as_object()
-            if not engine.is_valid(data):
-                findings += [_finding(record, error) for error in engine.iter_errors(data)]
+    for spec in table_specs().values():
+        for index in _suspects(package, spec):
+            record = package.table(spec.name)[index]
+            errors = validator(spec.class_name).iter_errors(record.as_object())
+            findings += [_finding(record, error) for error in errors]
     return findings
+
+
+def _suspects(package: Package, spec: TableSpec) -> list[int]:
+    """The numbers of the rows that the schema may object to.
+
+    A class of ours says of a record which columns it has, which are required, and of each column what its value is
+    like, and no more (:func:`~regatta_tools.tables.shape.columns_decide`). So a record is right where each of its
+    cells is, and equal cells need to be looked at once.
+    """
+    if not columns_decide(spec.class_name, spec.columns):
+        return [*range(len(package.rows(spec.name)))]
+    required = class_schema(spec.class_name)["$defs"][spec.class_name].get("required", [])
+    suspects: set[int] = set()
+    for name, field in spec.fields.items():
+        cells = package.column(spec.name, name)
+        wrong = {""} if name in required and "" in cells else set()
+        engine = column_validator(spec.class_name, name)
+        if engine is not None:
+            wrong |= _wrong(engine, [*({*cells} - {""})], field["kind"])
+        if wrong:
+            suspects.update(index for index, cell in enumerate(cells) if cell in wrong)
+    return sorted(suspects)
+
+
+def _wrong(engine: Any, values: list[str], kind: str) -> set[str]:
+    """The values of a column that the engine objects to. They are all looked at in one call, as a list."""
+    if engine.is_valid([typed(value, kind) for value in values]):
+        return set()
+    return {value for value in values if not engine.is_valid([typed(value, kind)])}
 
 
 def _finding(record: Record, error: Any) -> Finding:

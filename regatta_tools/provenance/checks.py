@@ -1,0 +1,447 @@
+"""What a machine can hold against the text of the law, requirement by requirement. No likeness, no model.
+
+For each citation: is the source binding and in force on the date, is its text held, does the locator lead to a passage,
+is the passage the one that was read. For each number: does it stand in that passage, with its unit, its kind of days
+and its bound. For each quantity of a duty: does a cited passage state it. Words (a form, an element of a list, who is
+bound, what is excepted) are left to readers, and the result names them as such.
+
+Outcomes are those of the published audit (protocol, section 7), and ``not-assessed`` where nothing could be read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any
+
+from regatta_tools.provenance import passages
+from regatta_tools.provenance.citations import country
+from regatta_tools.provenance.corpus import Corpus, SourceText
+from regatta_tools.provenance.locators import language_of, targets_of
+from regatta_tools.provenance.quantities import Quantity, dates, quantities
+from regatta_tools.rules.findings import Finding
+from regatta_tools.tables.package import Package, Record
+from regatta_tools.text import sha256_json, shown
+
+CLEAN, NOT_ASSESSED = "verified-clean", "not-assessed"
+MISSTATES, DEFECT, NON_BINDING = "misstates-current-rule", "citation-defect", "non-binding-source-only"
+#: From the gravest to none: the outcome of a requirement is the gravest of what is found on it.
+ORDER = (MISSTATES, DEFECT, NON_BINDING, NOT_ASSESSED, CLEAN)
+NUMERIC = frozenset({"duration", "money", "ratio", "count"})
+#: Pairs of comparators that bound from different sides.
+_AGAINST = {
+    "at-most": {"at-least", "more-than"},
+    "less-than": {"at-least", "more-than"},
+    "at-least": {"at-most", "less-than"},
+    "more-than": {"at-most", "less-than"},
+}
+#: Outcome and rule of each reason, as the published audit sorts them.
+REASONS: dict[str, tuple[str, str]] = {
+    "wrong-number": (MISSTATES, "A201"),
+    "wrong-unit": (MISSTATES, "A202"),
+    "wrong-day-count": (MISSTATES, "A203"),
+    "wrong-comparator": (MISSTATES, "A204"),
+    "superseded": (MISSTATES, "A211"),
+    "repealed": (MISSTATES, "A211"),
+    "not-yet-effective": (MISSTATES, "A211"),
+    "missing-locator": (DEFECT, "A221"),
+    "wrong-locator": (DEFECT, "A221"),
+    "wrong-instrument": (DEFECT, "A222"),
+    "passage-changed": (DEFECT, "A223"),
+    "unknown-instrument": (NON_BINDING, "A231"),
+    "guidance-as-law": (NON_BINDING, "A231"),
+    "model-law-as-law": (NON_BINDING, "A231"),
+    "text-not-held": (NOT_ASSESSED, "A241"),
+}
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """One thing that a check has against a requirement: its reason code, where, and what to say."""
+
+    reason: str
+    record: Record = field(repr=False)
+    column: str
+    message: str
+
+    @property
+    def outcome(self) -> str:
+        return REASONS[self.reason][0]
+
+    def finding(self) -> Finding:
+        return self.record.finding(REASONS[self.reason][1], self.column, self.message)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A citation with what was read for it: the text, the passage, and where each fact stands in it.
+
+    ``spans`` maps fact ids to start and end in the normalised passage, where the place is beyond doubt.
+    """
+
+    citation: Record = field(repr=False)
+    text: SourceText | None
+    passage: passages.Passage | None
+    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass
+class Checked:
+    """The machine's result on one requirement. ``words`` are the facts that only a reader can compare."""
+
+    requirement: Record = field(repr=False)
+    reads: list[Read]
+    troubles: list[Trouble]
+    words: list[Record] = field(repr=False)
+
+    @property
+    def outcome(self) -> str:
+        found = {t.outcome for t in self.troubles}
+        return next((o for o in ORDER if o in found), CLEAN)
+
+
+class Index:
+    """The tables of a package by what they belong to, so that a check of all requirements stays linear."""
+
+    def __init__(self, package: Package) -> None:
+        self.package = package
+        self.sources = {r.key: r for r in package.table("sources")}
+        self.cells = {r.key: r for r in package.table("cells")}
+        self.citations = _by(package.table("citations"), "requirement")
+        self.facts = _by(package.table("facts"), "requirement")
+        self.readings = _by(package.table("audit"), "citation")
+
+
+def _by(records: Iterable[Record], column: str) -> Mapping[str, list[Record]]:
+    found: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        found[record[column]].append(record)
+    return found
+
+
+def item_hash(index: Index, citation: Record) -> str:
+    """SHA-256 of what a reading is about: requirement, citation, source and facts as they stand.
+
+    What does not bear on the reading (remarks, addresses, the hash of the passage, which a reading has itself) is left
+    out, so that a mended note does not call for a new reading.
+    """
+    requirement = index.package.by_id.get(citation["requirement"])
+    source = index.sources.get(citation["source"])
+    content = {
+        "requirement": _cells(requirement, ("status", "replaced_by")),
+        "citation": _cells(citation, ("note", "passage_hash", "normalisation")),
+        "source": _cells(source, ("note", "url", "title", "title_vi", "issuer")),
+        "facts": sorted((_cells(f) for f in index.facts.get(citation["requirement"], [])), key=json.dumps),
+    }
+    return sha256_json(content)
+
+
+def _cells(record: Record | None, without: tuple[str, ...] = ()) -> dict[str, str]:
+    return {} if record is None else {k: v for k, v in record.cells.items() if v and k not in without}
+
+
+def check(index: Index, requirement: Record, corpus: Corpus, day: date) -> Checked:
+    """Hold one requirement against the held texts, on a day."""
+    troubles: list[Trouble] = []
+    reads: list[Read] = []
+    facts = index.facts.get(requirement.key, [])
+    citations = index.citations.get(requirement.key, [])
+    troubles += _binding(index, requirement, citations)
+    for citation in citations:
+        troubles += _force(index, citation, day)
+        read, found = read_citation(index, citation, corpus)
+        troubles += found
+        if read.passage is not None:
+            own = [f for f in facts if f["citation"] == citation.key]
+            troubles += _facts(index, read, own)
+        reads.append(read)
+    troubles += _duty(requirement, reads)
+    troubles += _against_duty(requirement, facts)
+    words = [f for f in facts if f["kind"] not in NUMERIC and f["kind"] != "date"]
+    return Checked(requirement, reads, troubles, words)
+
+
+# Source and force
+
+
+def _binding(index: Index, requirement: Record, citations: list[Record]) -> list[Trouble]:
+    found = []
+    for citation in citations:
+        source = index.sources.get(citation["source"])
+        if citation["role"] != "basis":
+            continue
+        if source is None:
+            what = f"the source {shown(citation['source'])} is none of this package"
+            found.append(Trouble("unknown-instrument", citation, "source", what))
+        elif source["kind"] in ("model-law", "standard"):
+            what = f"{source.key} is a {source['kind']}, which binds nobody by itself"
+            found.append(Trouble("model-law-as-law", citation, "source", what))
+        elif source["binding"] != "true" or source["kind"] == "guidance":
+            found.append(Trouble("guidance-as-law", citation, "source", f"{source.key} binds nobody"))
+    if not any(c["role"] == "basis" for c in citations):
+        what = "no citation is the basis of the duty"
+        found.append(Trouble("missing-locator", requirement, "id", what))
+    return found
+
+
+def _force(index: Index, citation: Record, day: date) -> list[Trouble]:
+    """Whether the basis holds on the day; a text that a later one keeps alive does, until the passage's own end."""
+    source = index.sources.get(citation["source"])
+    if source is None or citation["role"] != "basis":
+        return []
+    kept = bool(citation["kept_in_force_by"])
+    starts = citation["force_from"] or source["effective"]
+    # A passage cannot outlive its text, unless a later text keeps it alive.
+    ends = min((e for e in (citation["force_to"], "" if kept else source["ends"]) if e), default="")
+    when = day.isoformat()
+    if starts and starts > when:
+        return [Trouble("not-yet-effective", citation, "source", f"{source.key} holds from {starts}, after {when}")]
+    if ends and ends < when:
+        return [Trouble("repealed", citation, "source", f"{source.key} held until {ends}, before {when}")]
+    if kept:
+        return []
+    if source["status"] == "repealed":
+        return [Trouble("repealed", citation, "source", f"{source.key} is repealed")]
+    if source["status"] == "not-yet-effective" and not starts:
+        return [Trouble("not-yet-effective", citation, "source", f"{source.key} is not in force yet")]
+    later = index.sources.get(source["superseded_by"])
+    if source["superseded_by"] and (later is None or not later["effective"] or later["effective"] <= when):
+        what = f"{source.key} is superseded by {source['superseded_by']}"
+        return [Trouble("superseded", citation, "source", what)]
+    return []
+
+
+# Passage
+
+
+def read_citation(index: Index, citation: Record, corpus: Corpus) -> tuple[Read, list[Trouble]]:
+    """Find the passage of a citation, and what stands against it. Facts are not placed yet; see :func:`place_facts`."""
+    source = index.sources.get(citation["source"])
+    text = corpus.latest(citation["source"])
+    nothing = Read(citation, text, None)
+    if source is None:
+        return nothing, []  # told by _binding
+    targets, problem = targets_of(citation["locator"], source["jurisdiction"])
+    if not targets:
+        return nothing, [Trouble("missing-locator", citation, "locator", problem)]
+    if text is None:
+        return nothing, [Trouble("text-not-held", citation, "source", f"no text of {source.key} is held")]
+    other = _other_instrument(source["number"], citation["locator"], text)
+    if other:
+        return nothing, [Trouble("wrong-instrument", citation, "source", other)]
+    passage, why = passages.find_passages(text, targets, country(source["jurisdiction"]))
+    if passage is None:
+        return nothing, [Trouble("wrong-locator", citation, "locator", f"not found in {text.file}: {why}")]
+    if not passage.normal:
+        return nothing, [Trouble("wrong-locator", citation, "locator", f"empty in {text.file}")]
+    found = []
+    if citation["passage_hash"] and citation["normalisation"] == passages.NORMALISATION:
+        if citation["passage_hash"] != passage.sha256:
+            what = f"the passage in {text.file} is not the one whose hash is recorded"
+            found.append(Trouble("passage-changed", citation, "passage_hash", what))
+    elif citation["passage_hash"]:
+        what = f"the hash was taken under {shown(citation['normalisation'])}, not {passages.NORMALISATION}"
+        found.append(Trouble("passage-changed", citation, "normalisation", what))
+    return Read(citation, text, passage), found
+
+
+# The title of a federal code, and the number of a Vietnamese instrument: what tells one instrument from another.
+_US_TITLE = re.compile(r"([0-9]+)\s+(C\.?F\.?R\.?|U\.?S\.?C\.?|CCR|NYCRR|ILCS)(?![A-Za-z])")
+_VN_NUMBER = re.compile(r"[0-9]{1,4}/[0-9]{4}/[A-ZĐ0-9-]+")
+
+
+def _other_instrument(number: str, locator: str, text: SourceText) -> str:
+    """What to say where the held text is by its own header another instrument than the one cited."""
+    held = text.header.get("number", "")
+    for pattern in (_VN_NUMBER, _US_TITLE):
+        cited = _instrument(pattern, number)
+        if cited and _instrument(pattern, held) and cited not in {_plain(m) for m in pattern.finditer(held)}:
+            return f"{text.file} is {held}, not {number}"
+        there = _instrument(pattern, locator)
+        if there and cited and there != cited:
+            return f"the locator names another instrument than {number}"
+    return ""
+
+
+def _instrument(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
+    match = pattern.search(text)
+    return _plain(match) if match else ()
+
+
+def _plain(match: re.Match[str]) -> tuple[str, ...]:
+    return tuple(g.replace(".", "") for g in match.groups() or (match.group(),))
+
+
+# Facts
+
+
+def _facts(index: Index, read: Read, facts: list[Record]) -> list[Trouble]:
+    assert read.passage is not None
+    normal = read.passage.normal
+    language = language_of(index.sources[read.citation["source"]]["jurisdiction"])
+    anchored = _anchors(index, read)
+    troubles = []
+    for fact in facts:
+        if fact["kind"] == "date":
+            found = [d for d in dates(normal, language) if _same_date(d.value, fact["value"])]
+            if not found:
+                what = f"the passage does not state the date {fact['value']}"
+                troubles.append(Trouble("wrong-number", fact, "value", what))
+            elif len(found) == 1:
+                read.spans[fact.key] = found[0].start, found[0].end
+        elif fact["kind"] in NUMERIC:
+            troubles += _number(fact, normal, language, anchored.get(fact.key), read)
+    return troubles
+
+
+def place_facts(index: Index, read: Read) -> dict[str, tuple[int, int]]:
+    """Where the facts of a citation stand in its passage, as far as the machine places them beyond doubt."""
+    if read.passage is None:
+        return {}
+    read.spans.clear()
+    own = [f for f in index.facts.get(read.citation["requirement"], []) if f["citation"] == read.citation.key]
+    _facts(index, read, own)
+    return dict(read.spans)
+
+
+def _same_date(stated: str, value: str) -> bool:
+    """Whether a stated date is that of a fact; a fact without a year is met by any year."""
+    return stated == value or (value.startswith("--") and stated[-6:] == value[-6:])
+
+
+def _number(fact: Record, normal: str, language: str, anchor: tuple[int, int] | None, read: Read) -> list[Trouble]:
+    try:
+        value = Decimal(fact["value"])
+    except InvalidOperation:
+        return []  # the form of the value is checked by F003
+    same = [q for q in quantities(normal, language) if q.value == value]
+    if not same:
+        return [Trouble("wrong-number", fact, "value", f"the passage does not state {fact['value']}")]
+    in_unit = [q for q in same if _unit_fits(q, fact["unit"])]
+    if not in_unit:
+        said = _units(same)
+        return [Trouble("wrong-unit", fact, "unit", f"the passage states {fact['value']} {said}, not {fact['unit']}")]
+    counted = [q for q in in_unit if fact["unit"] != "day" or q.day_count == fact["day_count"]]
+    if not counted:
+        said = ", ".join(sorted({q.day_count for q in in_unit}))
+        what = f"the passage counts {fact['value']} days as {said}, not as {fact['day_count']}"
+        return [Trouble("wrong-day-count", fact, "day_count", what)]
+    if anchor is not None:
+        counted = [q for q in counted if q.start < anchor[1] and anchor[0] < q.end]
+        if not counted:
+            what = f"where this fact was read, the passage says {normal[anchor[0] : anchor[1]]!r}"
+            return [Trouble("wrong-number", fact, "value", what)]
+    bounds = {q.bound for q in counted}
+    if bounds and bounds <= _AGAINST.get(fact["comparator"], set()):
+        what = f"the passage bounds it by {' or '.join(sorted(bounds))}, the fact by {fact['comparator']}"
+        return [Trouble("wrong-comparator", fact, "comparator", what)]
+    if len(counted) == 1:
+        read.spans[fact.key] = counted[0].start, counted[0].end
+    return []
+
+
+def _against_duty(requirement: Record, facts: list[Record]) -> list[Trouble]:
+    """Whether a duty bounds a number the other way than its fact: then one of the two misstates the law."""
+    found = []
+    for fact in facts:
+        against = _AGAINST.get(fact["comparator"])
+        if fact["kind"] not in NUMERIC or against is None:
+            continue
+        for column, language in (("duty_en", "en"), ("duty_vi", "vi")):
+            said = [q for q in quantities(passages.normalise(requirement[column]), language)
+                    if str(q.value) == fact["value"] and (_unit_fits(q, fact["unit"]) or not q.unit)]  # fmt: skip
+            bounds = {q.bound for q in said}
+            if bounds and bounds <= against:
+                how = " or ".join(sorted(bounds))
+                what = f"{column} bounds {fact['value']} by {how}, the fact by {fact['comparator']}"
+                found.append(Trouble("wrong-comparator", fact, "comparator", what))
+                break
+    return found
+
+
+def _unit_fits(quantity: Quantity, unit: str) -> bool:
+    """Things counted have no unit in a text, and a multiple is often stated as a bare number."""
+    if unit in ("item", "decimal-place"):
+        return quantity.unit in ("", "times")
+    return quantity.unit == unit or (unit == "times" and not quantity.unit)
+
+
+def _units(found: list[Quantity]) -> str:
+    return " or ".join(sorted({q.unit or "without a unit" for q in found}))
+
+
+def _anchors(index: Index, read: Read) -> dict[str, tuple[int, int]]:
+    """Where readers found the facts, from readings of this very passage; the latest reading counts."""
+    found: dict[str, tuple[int, int]] = {}
+    assert read.passage is not None
+    for reading in sorted(index.readings.get(read.citation.key, []), key=lambda r: r["date"]):
+        if reading["passage_hash"] == read.passage.sha256:
+            found |= parse_evidence(reading["evidence"])
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _parsed_evidence(text: str) -> tuple[tuple[str, tuple[int, int]], ...]:
+    found = []
+    for part in text.split():
+        fact, _, span = part.rpartition("=")
+        start, _, end = span.partition("-")
+        if not fact or not start.isdecimal() or not end.isdecimal() or int(start) >= int(end):
+            raise ValueError(f"{part!r} is not of the form fact=start-end")
+        found.append((fact, (int(start), int(end))))
+    return tuple(found)
+
+
+def parse_evidence(text: str) -> dict[str, tuple[int, int]]:
+    """``fact=start-end`` parts as a mapping. Raises ``ValueError`` for another form."""
+    return dict(_parsed_evidence(text))
+
+
+def render_evidence(spans: Mapping[str, tuple[int, int]]) -> str:
+    """The reverse of :func:`parse_evidence`."""
+    return " ".join(f"{fact}={start}-{end}" for fact, (start, end) in sorted(spans.items()))
+
+
+# Duties
+
+
+def _duty(requirement: Record, reads: list[Read]) -> list[Trouble]:
+    """Every quantity of a duty must be stated by a cited passage: value, unit and kind of days.
+
+    Only where every cited passage is there: what is not read may state it.
+    """
+    if not reads or any(r.passage is None for r in reads):
+        return []
+    stated: set[tuple[Any, ...]] = set()
+    values: set[Any] = set()
+    for read in reads:
+        assert read.passage is not None
+        for language in ("en", "vi"):
+            for q in quantities(read.passage.normal, language):
+                stated.add((q.value, q.unit, q.day_count))
+                values.add(q.value)
+    troubles = []
+    for column, language in (("duty_en", "en"), ("duty_vi", "vi")):
+        for q in quantities(passages.normalise(requirement[column]), language):
+            # A number without a unit counts things ("two forms"), which laws often say in other words.
+            if not q.unit or (q.value, q.unit, q.day_count) in stated:
+                continue
+            if q.unit == "times" and (q.value, "", "") in stated:
+                continue
+            what = f"no cited passage states {_said(q)}"
+            reason = "wrong-number" if q.value not in values else "wrong-unit"
+            if any(v == q.value and u == q.unit for v, u, _ in stated):
+                reason = "wrong-day-count"
+            troubles.append(Trouble(reason, requirement, column, what))
+    return troubles
+
+
+def _said(q: Quantity) -> str:
+    days = f" ({q.day_count})" if q.day_count else ""
+    return f"{q.value} {q.unit}{days}"

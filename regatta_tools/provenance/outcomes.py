@@ -1,0 +1,267 @@
+"""The audit of a package: what the machine holds against the texts, joined with who has read what.
+
+A requirement is *verified clean* only where both stand: no check of the machine speaks against it, and somebody (a
+model, a person, a lawyer) has read each of its citations, as they are today, on a text that is named by its hash, and
+found them clean. Without the texts the machine's part is left out and the readings alone speak. What nobody has read,
+or no text is held of, is *not assessed*, which is no outcome of the audit (protocol, section 7).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from regatta_tools.provenance import checks
+from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, ORDER, Checked, Index
+from regatta_tools.provenance.corpus import Corpus
+from regatta_tools.rules.findings import Finding, ordered
+from regatta_tools.rules.registry import rule
+from regatta_tools.tables.package import Package, Record
+
+#: Reasons of ``not-assessed`` besides ``text-not-held``.
+NOT_READ, STALE = "not-read", "reading-stale"
+
+
+@dataclass
+class Item:
+    """The audit of one requirement, as in the JSON report.
+
+    ``reasons`` are reason codes, gravest first; ``readings`` all readings of its citations with ``current`` (made on
+    the item as it is) or not; ``evidence`` what was read for each citation; ``open`` what is still to be done.
+    """
+
+    requirement: Record = field(repr=False)
+    outcome: str
+    reasons: list[str]
+    readings: list[dict[str, Any]]
+    evidence: list[dict[str, Any]]
+    open: list[str]
+    findings: list[Finding] = field(repr=False, default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form: ``requirement``, ``cell``, ``outcome``, ``reasons``, ``readings``, ``evidence``, ``open``."""
+        return {
+            "requirement": self.requirement.key,
+            "cell": self.requirement["cell"],
+            "outcome": self.outcome,
+            "reasons": self.reasons,
+            "readings": self.readings,
+            "evidence": self.evidence,
+            "open": self.open,
+        }
+
+
+@dataclass
+class AuditReport:
+    """The audit of a package on a day. ``texts`` is the folder of the corpus, empty where none was given."""
+
+    as_of: str
+    texts: str
+    items: list[Item]
+    findings: list[Finding]
+
+    @property
+    def summary(self) -> dict[str, int]:
+        """How many requirements have each outcome; all outcomes are there, also with 0."""
+        counts = Counter(item.outcome for item in self.items)
+        return {outcome: counts[outcome] for outcome in ORDER}
+
+    @property
+    def ok(self) -> bool:
+        """Whether no requirement has an adverse outcome and nothing is an error."""
+        adverse = any(item.outcome not in (CLEAN, NOT_ASSESSED) for item in self.items)
+        return not adverse and not any(f.severity == "error" for f in self.findings)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "ok": self.ok,
+            "as_of": self.as_of,
+            "texts": self.texts,
+            "summary": self.summary,
+            "items": [item.as_dict() for item in self.items],
+            "findings": [f.as_dict() for f in self.findings],
+        }
+
+
+def audit_package(
+    package: Package,
+    corpus: Corpus | None,
+    *,
+    as_of: date | None = None,
+    cells: Iterable[str] = (),
+    requirements: Iterable[str] = (),
+) -> AuditReport:
+    """Audit the active requirements of a package, all or those of some cells or ids.
+
+    ``as_of`` replaces each cell's own date. Without a ``corpus`` only readings speak.
+    """
+    index = Index(package)
+    wanted, named = set(cells), set(requirements)
+    items = []
+    for requirement in package.table("requirements"):
+        if requirement["status"] != "active" or (wanted and requirement["cell"] not in wanted):
+            continue
+        if not named or requirement.key in named:
+            items.append(_item(index, requirement, corpus, as_of))
+    findings = [f for item in items for f in item.findings]
+    return AuditReport(
+        as_of=as_of.isoformat() if as_of else "",
+        texts=_shown(corpus.folder) if corpus else "",
+        items=items,
+        findings=ordered([*(corpus.findings if corpus else ()), *findings]),
+    )
+
+
+def _shown(folder: Path) -> str:
+    return folder.as_posix()
+
+
+def _item(index: Index, requirement: Record, corpus: Corpus | None, as_of: date | None) -> Item:
+    day = as_of or date.fromisoformat(index.cells[requirement["cell"]]["as_of"])
+    checked = checks.check(index, requirement, corpus, day) if corpus is not None else None
+    citations = index.citations.get(requirement.key, [])
+    readings = {c.key: latest(index, c) for c in citations}
+    outcome, reasons = _outcome(checked, readings)
+    findings = [t.finding() for t in checked.troubles] if checked else []
+    if outcome == NOT_ASSESSED and reasons[:1] in ([NOT_READ], [STALE]):
+        code = "A242" if reasons[0] == NOT_READ else "A243"
+        findings.append(requirement.finding(code, "id", _unread(readings)))
+    return Item(
+        requirement,
+        outcome,
+        reasons,
+        [_reading(r, current) for c in citations for r, current in history(index, c)],
+        [_evidence(read) for read in checked.reads] if checked else [],
+        _open(checked, readings),
+        findings,
+    )
+
+
+# Readings
+
+
+def history(index: Index, citation: Record) -> list[tuple[Record, bool]]:
+    """All readings of a citation in the order of the file, each with whether it was made on the item as it is."""
+    now = checks.item_hash(index, citation)
+    return [(r, r["item_hash"] == now) for r in index.readings.get(citation.key, [])]
+
+
+def latest(index: Index, citation: Record) -> tuple[list[Record], bool]:
+    """The current readings of a citation, the last of each reader, machines left out; and whether stale ones exist."""
+    last: dict[tuple[str, str], Record] = {}
+    stale = False
+    for reading, current in history(index, citation):
+        if reading["reader_kind"] == "machine":
+            continue
+        if current:
+            last[reading["reader_kind"], reading["reader"]] = reading
+        else:
+            stale = True
+    return list(last.values()), stale
+
+
+def _outcome(checked: Checked | None, readings: dict[str, tuple[list[Record], bool]]) -> tuple[str, list[str]]:
+    """The gravest of what machine and readers found; clean only where every citation was read as it is."""
+    outcomes: set[str] = set()
+    reasons: Counter[str] = Counter()
+    if checked is not None:
+        for trouble in checked.troubles:
+            outcomes.add(trouble.outcome)
+            reasons[trouble.reason] += 1
+    for current, _ in readings.values():
+        for reading in current:
+            outcomes.add(reading["outcome"])
+            if reading["reason_code"]:
+                reasons[reading["reason_code"]] += 1
+    adverse = next((o for o in ORDER if o in outcomes and o not in (NOT_ASSESSED, CLEAN)), None)
+    named = sorted(reasons, key=lambda r: (_rank(r), r))
+    if adverse:
+        return adverse, named
+    if NOT_ASSESSED in outcomes:
+        return NOT_ASSESSED, named or ["text-not-held"]
+    unread = [stale for current, stale in readings.values() if not current]
+    if unread or not readings:
+        return NOT_ASSESSED, [STALE if any(unread) else NOT_READ]
+    return CLEAN, []
+
+
+def _rank(reason: str) -> int:
+    outcome = checks.REASONS[reason][0] if reason in checks.REASONS else checks.MISSTATES
+    return ORDER.index(outcome)
+
+
+def _unread(readings: dict[str, tuple[list[Record], bool]]) -> str:
+    unread = [c for c, (current, _) in readings.items() if not current]
+    stale = sum(readings[c][1] for c in unread)
+    what = f"{len(unread)} of {len(readings)} citations have no reading of the item as it is"
+    return what + (f" ({stale} were read before a later change)" if stale else "")
+
+
+def _reading(reading: Record, current: bool) -> dict[str, Any]:
+    keys = ("id", "citation", "outcome", "reason_code", "reason", "reader", "reader_kind", "date", "text_hash",
+            "passage_hash", "decision")  # fmt: skip
+    return {key: reading[key] for key in keys if reading[key]} | {"current": current}
+
+
+# Evidence
+
+
+def _evidence(read: checks.Read) -> dict[str, Any]:
+    """What was read for one citation: the text by name, date and hash, the passage by hash, facts by their place."""
+    out: dict[str, Any] = {
+        "citation": read.citation.key,
+        "source": read.citation["source"],
+        "locator": read.citation["locator"],
+        "role": read.citation["role"],
+    }
+    if read.text is not None:
+        out |= {"text": read.text.file, "text_date": read.text.date or None, "text_hash": read.text.sha256}
+    if read.passage is not None:
+        out |= {
+            "sections": list(read.passage.headings),
+            "passage_hash": read.passage.sha256,
+            "facts": {fact: list(span) for fact, span in sorted(read.spans.items())},
+        }
+    return out
+
+
+def _open(checked: Checked | None, readings: dict[str, tuple[list[Record], bool]]) -> list[str]:
+    """What nobody has done yet."""
+    todo = []
+    kinds = {r["reader_kind"] for current, _ in readings.values() for r in current}
+    if not kinds & {"human", "lawyer"}:
+        todo.append("no person has read it")
+    elif "lawyer" not in kinds:
+        todo.append("no lawyer has read it")
+    if checked is None:
+        todo.append("not held against a text: none was given")
+    else:
+        undated = sorted({r.text.file for r in checked.reads if r.text is not None and not r.text.date})
+        if undated:
+            todo.append(f"the date of the text is not known: {', '.join(undated)}")
+        if checked.words:
+            todo.append(f"{len(checked.words)} fact(s) are words, which the machine does not compare")
+    return todo
+
+
+def gate(package: Package) -> list[Finding]:
+    """What ``regatta validate`` asks of readings, without any text: rule A001 on each active requirement.
+
+    Each citation needs a current reading that is clean, and none that is adverse.
+    """
+    index = Index(package)
+    found = []
+    for requirement in package.table("requirements"):
+        if requirement["status"] != "active":
+            continue
+        readings = {c.key: latest(index, c) for c in index.citations.get(requirement.key, [])}
+        outcome, reasons = _outcome(None, readings)
+        if outcome != CLEAN:
+            what = _unread(readings) if outcome == NOT_ASSESSED else f"read as {outcome}: {', '.join(reasons)}"
+            found.append(rule("A001").finding(what, file=requirement.file, line=requirement.line,
+                                              column=requirement.place("id")[1], record=requirement.key))  # fmt: skip
+    return found

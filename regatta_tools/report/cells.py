@@ -1,0 +1,48 @@
+"""New cells and their steps, in words."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from regatta_tools.report.findings import plain
+
+if TYPE_CHECKING:
+    from regatta_tools.cells.new import NewCell
+    from regatta_tools.cells.status import CellStatus
+
+
+def new_text(done: NewCell) -> str:
+    """What was written, and the next steps."""
+    sources = f" and {', '.join(done.sources)} in sources.csv" if done.sources else ""
+    lines = [
+        f"{done.id}: written to {done.root / 'instruments' / done.id}{sources}",
+        f"It holds one worked example, carried over from {done.example}: a true item of another cell that shows the",
+        "form. It is no item of this cell, and no run is scored as long as it is there (regatta explain P014).",
+        "",
+        "next:",
+        "  1. list the governing texts in instruments/sources.csv",
+        f"  2. write 25 obligations, and take out every record with -example in its id (regatta sheet out {done.id})",
+        "  3. write five faults, one of each class",
+        "  regatta validate               says what is wrong, in which line",
+        f"  regatta cell status {shlex.quote(done.id)}   shows how far the cell is",
+    ]
+    return "\n".join(plain(line) for line in lines)
+
+
+def status_text(cells: list[CellStatus]) -> str:
+    """A block a cell: six lines with what is there, and below each what is missing and the command that shows it."""
+    blocks = []
+    for status in cells:
+        lines = [f"{status.cell}  {status.title}"]
+        if status.example:
+            lines.append(f"   the worked example is still there ({status.example}); it counts for nothing below")
+        if status.errors:
+            lines.append(f"   {status.errors} error(s) in its files: regatta validate")
+        for step in status.steps:
+            lines.append(f"{step.number}  {step.state:<5}  {step.name}: {step.evidence}")
+            lines += [f"          missing: {what}" for what in step.missing]
+            if step.command:
+                lines.append(f"          see: {step.command}")
+        blocks.append("\n".join(plain(line) for line in lines))
+    return "\n\n".join(blocks)
