@@ -17,7 +17,7 @@ from typing import Any
 
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _WINDOWS_SIGNS = re.compile(r'[<>:"|?*]')
-_WINDOWS_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³])(\..*)?", re.I)
+_WINDOWS_DEVICE = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.I)
 
 # Properties of a descriptor that a reader may follow to another file. Those that name pages for people
 # (licences, sources, contributors) are not among them, and paths of resources are judged where they are read.

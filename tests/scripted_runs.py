@@ -92,7 +92,13 @@ def regatta(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*CLI, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ.copy()
+        [*CLI, *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ.copy(),
+        encoding="utf-8",
     )
 
 

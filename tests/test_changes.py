@@ -207,7 +207,7 @@ def test_edits_count_whether_or_not_git_has_them(package, kept):
         (package / file).write_text(f"{header}\nx\n", encoding="utf-8")
         redescribe(package)
         if kept == "ignored":
-            (package.parent / ".git/info/exclude").write_text("context\n")
+            (package.parent / ".git/info/exclude").write_text("context\n", encoding="utf-8")
         expected = [("R007", file, 2)]
     else:
         sheet = Sheet(package, "faults")
@@ -293,9 +293,9 @@ def test_settings_of_the_user_change_nothing(package, monkeypatch, tmp_path):
         "core.fsmonitor": "false", "diff.wsErrorHighlight": "all",
     }.items():  # fmt: skip
         git(package, "config", key, value)
-    (package.parent / ".git/info/attributes").write_text("*.csv diff=csv\n")
+    (package.parent / ".git/info/attributes").write_text("*.csv diff=csv\n", encoding="utf-8")
     assert since(package) == plainly
-    (package.parent / ".git/info/attributes").write_text("*.csv binary\n")
+    (package.parent / ".git/info/attributes").write_text("*.csv binary\n", encoding="utf-8")
     assert since(package) == plainly
     # As inside a hook, where these lead astray from another folder.
     monkeypatch.setenv("GIT_DIR", ".git")

@@ -159,7 +159,8 @@ def test_the_action_installs_from_the_lock_file_and_keeps_it(tmp_path):
         f"""#!/bin/sh
 printf '%s\\n' "$*" >> "{log}"
 if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi
-"""
+""",
+        encoding="utf-8",
     )
     fake.chmod(0o755)
     outputs = tmp_path / "outputs"
@@ -167,16 +168,16 @@ if [ "$2" = venv ]; then mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; fi
     env = environment(bin_, RUNNER_TEMP=str(runner), GITHUB_OUTPUT=str(outputs), GITHUB_ACTION_PATH=action_path)
     done = run_step("install", bin_, env, {"steps.cache.outputs.cache-hit": ""})
     assert done.returncode == 0, done.stderr
-    venv, lock, own = log.read_text().splitlines()
+    venv, lock, own = log.read_text(encoding="utf-8").splitlines()
     assert venv == f"-m venv {runner}/regatta"
     assert "--no-deps --require-hashes -r" in lock and (ROOT / lock.split(" -r ")[1]).samefile(
         ROOT / "requirements.lock"
     )
     assert "--no-deps --no-build-isolation" in own and Path(own.split()[-1]).samefile(ROOT)
-    assert outputs.read_text() == f"regatta={runner}/regatta/bin/regatta\n"
+    assert outputs.read_text(encoding="utf-8") == f"regatta={runner}/regatta/bin/regatta\n"
     log.unlink()
     assert run_step("install", bin_, env, {"steps.cache.outputs.cache-hit": "true"}).returncode == 0
-    assert log.read_text().splitlines() == [own]
+    assert log.read_text(encoding="utf-8").splitlines() == [own]
 
 
 def test_the_cache_goes_by_the_lock_file(tmp_path):
@@ -191,7 +192,7 @@ def test_the_cache_goes_by_the_lock_file(tmp_path):
     done = run_step("lock", bin_, env, {})
     assert done.returncode == 0, done.stderr
     digest = hashlib.sha256((ROOT / "requirements.lock").read_bytes()).hexdigest()
-    assert outputs.read_text() == f"digest={digest}\n"
+    assert outputs.read_text(encoding="utf-8") == f"digest={digest}\n"
     assert "steps.lock.outputs.digest" in steps()["cache"]["with"]["key"]
 
 

@@ -157,10 +157,10 @@ def test_unusable_input_leaves_with_2_and_says_why(tmp_path, monkeypatch, argume
     monkeypatch.chdir(tmp_path)
     for name in ("empty", "broken", "none"):
         (tmp_path / name).mkdir()
-    (tmp_path / "broken/datapackage.json").write_text("{")
-    (tmp_path / "none/datapackage.json").write_text("{}")
-    (tmp_path / "notes.txt").write_text("x")
-    (tmp_path / "table.csv").write_text("id\n")
+    (tmp_path / "broken/datapackage.json").write_text("{", encoding="utf-8")
+    (tmp_path / "none/datapackage.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
+    (tmp_path / "table.csv").write_text("id\n", encoding="utf-8")
     code, out, err = invoke("validate", *arguments)
     assert (code, out) == (2, "")
     assert says in plain(err) and len(plain(err).splitlines()) <= 5
@@ -170,7 +170,7 @@ def test_a_broken_rule_leaves_with_3(package_copy, tmp_path, monkeypatch):
     from regatta_tools.rules import registry
 
     (tmp_path / "rules").mkdir()
-    (tmp_path / "rules/X001-x.yaml").write_text("code: X001\n")
+    (tmp_path / "rules/X001-x.yaml").write_text("code: X001\n", encoding="utf-8")
     monkeypatch.setattr(registry.paths, "validators_dir", lambda: tmp_path / "rules")
     registry.rules.cache_clear()
     try:
@@ -233,9 +233,9 @@ def test_a_byte_order_mark_is_no_error(package_copy):
 @pytest.mark.parametrize("name", ["suite.yaml", "suite.yml", "SUITE.YAML", "bộ thử.yaml"])
 def test_a_suite_is_checked_by_its_ending(tmp_path, name):
     path = tmp_path / name
-    path.write_text(SUITE)
+    path.write_text(SUITE, encoding="utf-8")
     assert invoke("validate", path)[:2] == (0, "1 file, 1 record: clean\n")
-    path.write_text(SUITE.replace("user", "User"))
+    path.write_text(SUITE.replace("user", "User"), encoding="utf-8")
     code, out, _ = invoke("validate", path)
     assert code == 1 and f"{path}:5:19: error U002" in out
 
@@ -283,7 +283,7 @@ def test_a_reader_that_has_enough_gets_no_traceback(package_copy, lines):
 
 def test_a_foreign_name_cannot_drive_the_terminal(package_copy, tmp_path):
     path = package_copy / "instruments/\x1b[31mred\nline.csv"
-    path.write_text("id\n")
+    path.write_text("id\n", encoding="utf-8")
     code, out, _ = invoke("validate", package_copy)
     assert code == 1 and "\x1b" not in out and "\\x1b[31mred\\nline.csv" in out
     _, out, _ = invoke("validate", package_copy, "--format", "json")
@@ -299,7 +299,7 @@ def test_the_text_form_has_a_line_a_finding_whatever_they_hold():
 
 
 def test_nothing_heavy_is_imported(tmp_path):
-    (tmp_path / "suite.yaml").write_text(SUITE)
+    (tmp_path / "suite.yaml").write_text(SUITE, encoding="utf-8")
     code = (
         "import sys\nfrom regatta_tools.cli.main import main\n"
         "try: main(sys.argv[1:])\nexcept SystemExit: pass\n"
@@ -312,7 +312,9 @@ def test_nothing_heavy_is_imported(tmp_path):
         ["explain"],
         ["--help"],
     ):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=ROOT, encoding="utf-8"
+        )
         assert done.stdout
         assert not HEAVY & set(done.stderr.split()), arguments
 

@@ -354,7 +354,8 @@ def suite_file(folder, scenarios=2):
     path = folder / "suite.json"
     turns = [{"speaker": "user", "text": "What is the deadline?"}]
     path.write_text(
-        json.dumps({"id": "server-suite", "scenarios": [{"id": f"s{i}", "turns": turns} for i in range(scenarios)]})
+        json.dumps({"id": "server-suite", "scenarios": [{"id": f"s{i}", "turns": turns} for i in range(scenarios)]}),
+        encoding="utf-8",
     )
     return path
 
@@ -437,7 +438,7 @@ def test_a_run_goes_on_over_replies_of_every_odd_form(server, tmp_path, one_try)
         calls - 2
     )
     assert (evidence["cost"]["usd"], evidence["cost"]["unpriced_calls"]) == (None, calls)
-    assert SECRET not in (store.folder / "journal.jsonl").read_text()
+    assert SECRET not in (store.folder / "journal.jsonl").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("good", [0, 30, 55])
@@ -449,7 +450,8 @@ def test_an_outage_stops_the_run_and_leaves_no_missing_verdicts_behind(server, u
     assert SECRET not in str(caught.value)
     # A server that never answered is told after one call, an outage after a few, not after a thousand.
     assert len(server.requests) - good == (3 if good else 1)
-    journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    lines = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    journal = [json.loads(line) for line in lines]
     assert sum(e["e"] == "call" and e["outcome"] == "ok" for e in journal) == good
     server.script(otherwise=answering)
     again = run_it(tmp_path)
@@ -464,7 +466,7 @@ def test_a_run_that_has_to_stop_keeps_what_it_has(server, unbroken, tmp_path, ac
     with pytest.raises(EnvironmentProblem) as caught:
         run_it(tmp_path)
     assert caught.value.exit_code == 3 and len(server.requests) == 21
-    assert SECRET not in (tmp_path / "run" / "journal.jsonl").read_text() + str(caught.value)
+    assert SECRET not in (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8") + str(caught.value)
     server.script(otherwise=answering)
     again = run_it(tmp_path)
     assert verdicts(again) == verdicts(unbroken)
@@ -482,7 +484,7 @@ def test_ctrl_c_in_a_call_that_hangs_leaves_at_once_with_130(server, unbroken, t
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        text=True, encoding="utf-8",
     )
     end = time.monotonic() + 60
     while len(server.requests) < 6 and time.monotonic() < end:
@@ -541,6 +543,6 @@ def test_litellm_prints_nothing_and_asks_nobody_else(server):
             """
         )],
         cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
-        env={k: v for k, v in os.environ.items() if k != "LITELLM_LOCAL_MODEL_COST_MAP"},
+        env={k: v for k, v in os.environ.items() if k != "LITELLM_LOCAL_MODEL_COST_MAP"}, encoding="utf-8",
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

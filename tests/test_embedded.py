@@ -89,7 +89,7 @@ def test_import_loads_neither_litellm_nor_the_engine():
         "import sys; from regatta_tools.llm import embedded; "
         "print(sorted({'litellm', 'xllamacpp', 'jsonschema'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, encoding="utf-8")
     assert done.stdout.strip() == "[]"
 
 
@@ -376,7 +376,7 @@ def test_interrupt_ends_the_process_promptly(tmp_path):
             except KeyboardInterrupt:
                 print("interrupted", time.monotonic(), flush=True)
             """
-        )
+        ), encoding="utf-8"
     )
     root = Path(__file__).resolve().parent.parent
     with subprocess.Popen(
@@ -384,7 +384,7 @@ def test_interrupt_ends_the_process_promptly(tmp_path):
         env={**os.environ, "PYTHONPATH": str(root)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        text=True, encoding="utf-8",
     ) as child:
         try:
             assert child.stdout.readline() == "ready\n"
@@ -408,7 +408,7 @@ def listening_tcp_inodes():
     """Return the inodes of this process's listening TCP sockets, from /proc."""
     listening = set()
     for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:] if Path(table).exists() else ():
+        for line in Path(table).read_text(encoding="utf-8").splitlines()[1:] if Path(table).exists() else ():
             fields = line.split()
             if fields[3] == "0A":  # the state LISTEN
                 listening.add(fields[9])
@@ -437,7 +437,7 @@ def test_no_port_and_no_socket_file_is_open(ask):
     assert listening_tcp_inodes() == before
 
     names = []
-    for line in Path("/proc/self/net/unix").read_text().splitlines()[1:]:
+    for line in Path("/proc/self/net/unix").read_text(encoding="utf-8").splitlines()[1:]:
         fields = line.split()
         if fields[6] in own_socket_inodes() and len(fields) > 7:
             names.append(fields[7])

@@ -439,7 +439,9 @@ def test_a_reader_that_has_enough_is_no_error():
 
 def test_the_command_loads_nothing_heavy():
     code = "import sys, regatta_tools.cli.export; print(sorted({'rdflib', 'pyoxigraph', 'csv'} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True, encoding="utf-8"
+    )
     assert run.stdout.strip() == "[]"
 
 

@@ -270,7 +270,7 @@ def test_exit_codes_are_the_same_for_all_forms(spoilt, form):
 def test_output_goes_to_a_file_whole_or_not_at_all(spoilt, tmp_path, form):
     code, printed, _ = invoke("validate", spoilt, "--format", form)
     target = tmp_path / "bản tin.out"
-    target.write_text("old")
+    target.write_text("old", encoding="utf-8")
     target.chmod(0o640)
     code, out, err = invoke("validate", spoilt, "--format", form, "--output", target)
     assert (code, plain(err)) == (1, "") and target.read_text(encoding="utf-8") == printed
@@ -285,10 +285,10 @@ def test_a_file_that_cannot_be_written_leaves_with_3(spoilt, tmp_path, monkeypat
         code, out, err = invoke("validate", spoilt, "--format", "sarif", "--output", target)
         assert (code, out) == (3, "") and "mend:" in plain(err)
     target = tmp_path / "old"
-    target.write_text("old")
+    target.write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     code, out, err = invoke("validate", spoilt, "--output", target)
-    assert code == 3 and "E305" in plain(err) and target.read_text() == "old"
+    assert code == 3 and "E305" in plain(err) and target.read_text(encoding="utf-8") == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["old", "package"]
 
 
@@ -313,7 +313,7 @@ def test_files_count_from_the_root_of_the_repository(spoilt, tmp_path, monkeypat
     assert "uriBaseId" not in uri and uri["uri"].startswith("file:///")
     (tmp_path / ".git").mkdir()
     assert from_repository(report)(file) == f"package/{file}"
-    (spoilt / ".git").write_text("gitdir: elsewhere\n")  # a linked working tree
+    (spoilt / ".git").write_text("gitdir: elsewhere\n", encoding="utf-8")  # a linked working tree
     assert from_repository(report)(file) == file
     link = tmp_path / "link"
     link.symlink_to(spoilt)

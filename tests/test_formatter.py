@@ -236,7 +236,7 @@ def test_links_and_unknown_tables_are_refused(package_copy, tmp_path):
     content = outside.read_bytes()
     (package_copy / PROBES).unlink()
     (package_copy / PROBES).symlink_to(outside)
-    (package_copy / "instruments/insurance-us/notes.csv").write_text("id\n")
+    (package_copy / "instruments/insurance-us/notes.csv").write_text("id\n", encoding="utf-8")
     [report] = format_paths([package_copy])
     assert {f.file: [x.code for x in f.refusals] for f in report.refused} == {
         PROBES: ["R015"],
@@ -406,7 +406,7 @@ def test_a_path_outside_a_package_is_refused_before_anything_is_written(package_
     spoil_two(package_copy)
     before = state(package_copy)
     (tmp_path / "empty").mkdir()
-    (tmp_path / "notes.txt").write_text("x")
+    (tmp_path / "notes.txt").write_text("x", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
         format_paths([package_copy, path])
@@ -415,7 +415,7 @@ def test_a_path_outside_a_package_is_refused_before_anything_is_written(package_
 
 def test_a_broken_descriptor_is_told_before_anything_is_written(package_copy):
     spoil_two(package_copy)
-    (package_copy / DESCRIPTOR).write_text("{")
+    (package_copy / DESCRIPTOR).write_text("{", encoding="utf-8")
     before = state(package_copy)
     code, out, err = invoke("fmt", package_copy)
     assert (code, out) == (2, "") and "U102" in plain(err) and state(package_copy) == before

@@ -25,14 +25,14 @@ HEAVY = (
 def python(code: str, *, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
-        cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=cwd, env=os.environ | environment, capture_output=True, encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
 
 
 def regatta(*words: str, cwd: Path = ROOT, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", MAIN, *words],
-        cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=cwd, env=os.environ | environment, capture_output=True, encoding="utf-8", timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -190,7 +190,9 @@ def test_the_wheel_carries_no_more_than_it_should(wheel):
 
 
 LISTING = ["git", "ls-files", "-co", "--exclude-standard"]
-TRACKED = subprocess.run(LISTING, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+TRACKED = subprocess.run(
+    LISTING, cwd=ROOT, capture_output=True, text=True, check=False, encoding="utf-8"
+).stdout.split()
 
 
 @pytest.mark.skipif(not TRACKED, reason="no git checkout")
@@ -272,7 +274,7 @@ def test_a_prompt_of_a_judge_reads_no_context(tmp_path):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_behind_the_output_is_no_defect_of_ours():
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-c", MAIN, "validate"],
             cwd=ROOT,
@@ -280,6 +282,7 @@ def test_a_full_disk_behind_the_output_is_no_defect_of_ours():
             stderr=subprocess.PIPE,
             text=True,
             check=False,
+            encoding="utf-8",
         )
     assert done.returncode == 3 and "cannot be written" in done.stderr and "defect" not in done.stderr
 

@@ -630,7 +630,7 @@ except query._Refused as refused:
     for how, seen in (("confined", 0), ("free", 1)):
         run = subprocess.run(
             [sys.executable, "-I", "-c", code, json.dumps(sys.path), asked, how],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=60, check=False, encoding="utf-8",
         )  # fmt: skip
         assert run.stdout == "U122\n", run.stderr
         assert len(hits) == seen
@@ -771,7 +771,7 @@ def test_ctrl_c_ends_the_command_and_its_child(tmp_path: Path):
     code = "import sys; from regatta_tools.cli.query import query; query(sys.argv[1:])"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "--text", ENDLESS, "--package", str(ROOT)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8",
     )  # fmt: skip
     try:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -779,7 +779,7 @@ def test_ctrl_c_ends_the_command_and_its_child(tmp_path: Path):
         child = ""
         while not child and children.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-            child = children.read_text().strip()
+            child = children.read_text(encoding="utf-8").strip()
         time.sleep(1.0)
         process.send_signal(signal.SIGINT)
         begin = time.monotonic()
@@ -959,7 +959,9 @@ def test_a_text_of_ones_own_binds_words(package: Package):
 
 def test_the_command_loads_nothing_heavy():
     code = "import sys, regatta_tools.cli.query; print(sorted({'rdflib', 'pyoxigraph', 'csv'} & set(sys.modules)))"
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True, encoding="utf-8"
+    )
     assert run.stdout.strip() == "[]"
 
 

@@ -342,7 +342,7 @@ def test_a_file_over_the_limit_is_refused_unread(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "MAX_BYTES", 10)
     monkeypatch.setattr(Path, "read_bytes", lambda self: pytest.fail("it was read"))
     path = tmp_path / "table.csv"
-    with path.open("w") as handle:
+    with path.open("w", encoding="utf-8") as handle:
         handle.write(HEADER)
     assert codes(read_table(path, "table.csv", COLUMNS)) == ["R017"]
 
@@ -361,7 +361,7 @@ def test_a_file_that_the_system_will_not_give_is_named(tmp_path, monkeypatch):
     def refuse(self):
         raise PermissionError(13, "Permission denied")
 
-    (tmp_path / "table.csv").write_text(HEADER)
+    (tmp_path / "table.csv").write_text(HEADER, encoding="utf-8")
     monkeypatch.setattr(Path, "read_bytes", refuse)
     table = read_table(tmp_path / "table.csv", "table.csv", COLUMNS)
     assert codes(table) == ["R001"] and "Permission denied" in table.findings[0].message
@@ -429,7 +429,7 @@ def test_a_folder_without_a_descriptor_is_no_package(package_copy, make):
 @pytest.mark.parametrize("name", ["", "nowhere", "x" * 5000, "a\0b", "notes.json", "instruments/sources.csv"])
 def test_a_path_that_is_no_package_is_one_error(package_copy, monkeypatch, name):
     monkeypatch.chdir(package_copy)
-    (package_copy / "notes.json").write_text("{}")
+    (package_copy / "notes.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read(name)
     assert caught.value.code == "U101" and caught.value.mend
@@ -457,7 +457,7 @@ UNSAFE = [
 @pytest.mark.parametrize("path", UNSAFE, ids=repr)
 def test_a_path_out_of_the_package_is_refused_unopened(package_copy, monkeypatch, path):
     secret = package_copy.parent / "secret.csv"
-    secret.write_text("secret")
+    secret.write_text("secret", encoding="utf-8")
     (package_copy / "instruments/link.csv").symlink_to(secret)
     (package_copy / "instruments/out").symlink_to(package_copy.parent)
     describe(package_copy, path=path)
@@ -497,11 +497,11 @@ def test_a_pipe_in_place_of_a_table_does_not_block(package_copy):
 def test_a_table_that_takes_no_part_is_named_listed_or_not(package_copy, name):
     path = package_copy / "instruments" / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("id\n")
+    path.write_text("id\n", encoding="utf-8")
     assert found(read(package_copy)) == [("R016", f"instruments/{name}")]
     value = json.loads((package_copy / "datapackage.json").read_text(encoding="utf-8"))
     value["resources"].append({"name": "odd", "path": f"instruments/{name}"})
-    (package_copy / "datapackage.json").write_text(json.dumps(value))
+    (package_copy / "datapackage.json").write_text(json.dumps(value), encoding="utf-8")
     assert found(read(package_copy)) == [("R016", f"instruments/{name}")]
 
 
@@ -518,7 +518,7 @@ def test_a_file_that_is_listed_twice_is_read_once(package_copy, again):
     count = read(package_copy).count
     value = json.loads((package_copy / "datapackage.json").read_text(encoding="utf-8"))
     value["resources"].append({"name": "again", "path": again})
-    (package_copy / "datapackage.json").write_text(json.dumps(value))
+    (package_copy / "datapackage.json").write_text(json.dumps(value), encoding="utf-8")
     package = read(package_copy)
     assert {c for c, _ in found(package)} == {"R018"} and package.count == count
 
@@ -534,10 +534,10 @@ def test_a_list_of_paths_is_read_as_its_parts(package_copy):
     first.update(
         path=[REQUIREMENTS, facts], rows=first["rows"] + second["rows"], bytes=first["bytes"] + second["bytes"]
     )
-    (package_copy / "datapackage.json").write_text(json.dumps(value))
+    (package_copy / "datapackage.json").write_text(json.dumps(value), encoding="utf-8")
     assert not read(package_copy).findings
     first["rows"] += 1
-    (package_copy / "datapackage.json").write_text(json.dumps(value))
+    (package_copy / "datapackage.json").write_text(json.dumps(value), encoding="utf-8")
     assert found(read(package_copy)) == [("R011", REQUIREMENTS)]
 
 

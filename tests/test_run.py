@@ -451,7 +451,9 @@ def test_two_runs_of_the_same_words_are_equal_byte_for_byte(tmp_path):
         play(suite, script, tmp_path / folder / "run")
     for name in ("run.json", "journal.jsonl"):
         assert (tmp_path / "a/run" / name).read_bytes() == (tmp_path / "b/run" / name).read_bytes()
-    assert not re.search(r"\d{4}-\d\d-\d\dT|\d\d:\d\d:\d\d", (tmp_path / "a/run/journal.jsonl").read_text())
+    assert not re.search(
+        r"\d{4}-\d\d-\d\dT|\d\d:\d\d:\d\d", (tmp_path / "a/run/journal.jsonl").read_text(encoding="utf-8")
+    )
 
 
 def test_manifest_and_journal_are_of_the_schema(tmp_path):
@@ -461,7 +463,9 @@ def test_manifest_and_journal_are_of_the_schema(tmp_path):
 
     script = write_script(tmp_path, {"when": {"stage": "design"}, "outcome": "failed", "error": "gone"})
     store = play(write_suite(tmp_path, 2), script, tmp_path / "run")
-    jsonschema.Draft202012Validator(class_schema("Run")).validate(json.loads((store.folder / "run.json").read_text()))
+    jsonschema.Draft202012Validator(class_schema("Run")).validate(
+        json.loads((store.folder / "run.json").read_text(encoding="utf-8"))
+    )
     engines = {kind: jsonschema.Draft202012Validator(class_schema(kind.capitalize())) for kind in ("call", "verdict")}
     seen = Counter()
     for event in events(store.folder):
@@ -631,7 +635,7 @@ def test_options_that_cannot_be_are_refused(tmp_path):
     with pytest.raises(InputError, match="per-fault"):
         play(suite, script, tmp_path / "run", answers="per-day")
     path = write_suite(tmp_path)
-    path.write_text(json.dumps({"id": "x", "cell": "other-cell", "scenarios": [scenario("s1")]}))
+    path.write_text(json.dumps({"id": "x", "cell": "other-cell", "scenarios": [scenario("s1")]}), encoding="utf-8")
     with pytest.raises(InputError, match="other-cell"):
         play(path, script, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -660,7 +664,7 @@ def test_options_that_cannot_be_are_refused(tmp_path):
 )
 def test_a_script_of_another_form_is_refused_with_its_file(tmp_path, replies):
     path = tmp_path / "odd.json"
-    path.write_text(json.dumps({"replies": replies}))
+    path.write_text(json.dumps({"replies": replies}), encoding="utf-8")
     with pytest.raises(InputError, match=r"script.*U105") as caught:
         client.check_model(f"scripted:{path}")
     assert str(path) in str(caught.value)
@@ -668,11 +672,11 @@ def test_a_script_of_another_form_is_refused_with_its_file(tmp_path, replies):
 
 def test_a_call_that_no_entry_fits_fails_and_is_no_answer(tmp_path):
     path = tmp_path / "one.json"
-    path.write_text(json.dumps({"replies": [{"when": {"stage": "agent"}, "text": "Hello"}]}))
+    path.write_text(json.dumps({"replies": [{"when": {"stage": "agent"}, "text": "Hello"}]}), encoding="utf-8")
     reply = client.complete(Request(f"scripted:{path}", ({"role": "user", "content": "?"},), purpose={"stage": "rc"}))
     assert (reply.outcome, reply.text) == ("failed", "") and "fits" in reply.error
     # A file that changes is read again: its fingerprint and its replies never part.
     before = client.check_model(f"scripted:{path}")["fingerprint"]
-    path.write_text(json.dumps({"replies": [{"text": "No longer."}]}))
+    path.write_text(json.dumps({"replies": [{"text": "No longer."}]}), encoding="utf-8")
     assert client.check_model(f"scripted:{path}")["fingerprint"] != before
     assert client.complete(Request(f"scripted:{path}", ({"role": "user", "content": "?"},))).text == "No longer."

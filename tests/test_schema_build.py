@@ -275,7 +275,12 @@ print(json.dumps(datamodel.Suite.model_validate(value).model_dump(mode="json", e
 
 def test_the_datamodel_needs_no_linkml_and_keeps_what_it_reads() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", ISOLATED], input=json.dumps(SUITE), capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-c", ISOLATED],
+        input=json.dumps(SUITE),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        encoding="utf-8",
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == SUITE

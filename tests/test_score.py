@@ -57,7 +57,7 @@ def manifest(names, held=None):
 def store_of(table, names, folder, held=None):
     """Write a run folder whose journal holds exactly the verdicts of a table (None: no verdict)."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "run.json").write_text(json.dumps(manifest(names, held)))
+    (folder / "run.json").write_text(json.dumps(manifest(names, held)), encoding="utf-8")
     rows = []
     for (stage, target, name), outcome in table.items():
         if outcome is None:

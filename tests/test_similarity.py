@@ -59,5 +59,7 @@ def test_claims_and_ids_are_not_read(cell, suite):
 def test_the_thresholds_are_those_that_the_calibration_suite_gives(cell):
     """Fitting again gives the stored file: nobody can tune a threshold by hand, or on the suite that is measured."""
     code = "import runpy, json; m = runpy.run_path('bench/embedded_judges.py'); print(json.dumps(m['fit']()))"
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, encoding="utf-8"
+    )
     assert json.loads(done.stdout) == similarity.thresholds()

@@ -296,11 +296,11 @@ def test_the_manifest_is_written_whole_or_not_at_all(made, tmp_path, monkeypatch
 
 def test_an_atomic_write_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "evidence.json"
-    path.write_text("old")
+    path.write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "replace", mock.Mock(side_effect=OSError(errno.ENOSPC, "full")))
     with pytest.raises(EnvironmentProblem):
         write_atomically(path, "new")
-    assert path.read_text() == "old" and [p.name for p in tmp_path.iterdir()] == ["evidence.json"]
+    assert path.read_text(encoding="utf-8") == "old" and [p.name for p in tmp_path.iterdir()] == ["evidence.json"]
 
 
 @pytest.mark.parametrize("where", [".", "/", "..", "missing/evidence.json"])
@@ -315,23 +315,23 @@ def test_a_place_that_takes_no_file_is_an_environment_problem(tmp_path, monkeypa
 def test_a_run_json_of_another_form_is_refused(made, tmp_path, text):
     suite, script, unbroken = made
     folder = copy_of(unbroken, tmp_path / "run")
-    (folder / "run.json").write_text(text)
+    (folder / "run.json").write_text(text, encoding="utf-8")
     for use in (lambda: regatta_tools.score(folder), lambda: play(suite, script, folder)):
         with pytest.raises(InputError) as caught:
             use()
         assert (caught.value.exit_code, caught.value.code) == (2, "U107")
-    assert (folder / "run.json").read_text() == text
+    assert (folder / "run.json").read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize("key", ["scenarios", "requirements", "faults", "models", "made_with"])
 def test_a_run_json_without_its_lists_is_refused(made, tmp_path, key):
     _, _, unbroken = made
     folder = copy_of(unbroken, tmp_path / "run")
-    (folder / "run.json").write_text(json.dumps(unbroken.manifest | {key: None}))
+    (folder / "run.json").write_text(json.dumps(unbroken.manifest | {key: None}), encoding="utf-8")
     with pytest.raises(InputError, match="U107"):
         RunStore.read(folder)
     if key in ("scenarios", "requirements", "faults"):
-        (folder / "run.json").write_text(json.dumps(unbroken.manifest | {key: []}))
+        (folder / "run.json").write_text(json.dumps(unbroken.manifest | {key: []}), encoding="utf-8")
         with pytest.raises(InputError, match="U107"):
             RunStore.read(folder)
 
@@ -352,9 +352,9 @@ def test_a_folder_without_a_run_and_a_journal_without_its_run_are_refused(made, 
 
 
 def _other_suite(folder, monkeypatch):
-    text = json.loads((folder / "suite.json").read_text())
+    text = json.loads((folder / "suite.json").read_text(encoding="utf-8"))
     text["scenarios"][1]["turns"][0]["text"] += " Please."
-    (folder / "suite.json").write_text(json.dumps(text))
+    (folder / "suite.json").write_text(json.dumps(text), encoding="utf-8")
     return {}
 
 
@@ -416,10 +416,10 @@ def test_other_words_do_not_go_on_with_a_run_and_it_says_which(tmp_path, monkeyp
 def test_claims_and_titles_change_no_verdict_and_so_no_run(tmp_path):
     suite, script = write_suite(tmp_path, 2), write_script(tmp_path)
     store = play(suite, script, tmp_path / "run")
-    text = json.loads(suite.read_text())
+    text = json.loads(suite.read_text(encoding="utf-8"))
     text["title"] = "Another title"
     text["scenarios"][0]["claims"] = {"category": "another"}
-    suite.write_text(json.dumps(text))
+    suite.write_text(json.dumps(text), encoding="utf-8")
     assert verdicts(play(suite, script, tmp_path / "run")) == verdicts(store)
 
 
@@ -435,7 +435,12 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(made, tmp_path):
             play(suite, script, folder)
         assert (caught.value.exit_code, caught.value.code) == (3, "E306")
         done = subprocess.run(
-            [*CLI, *words(suite, script, folder)], cwd=ROOT, capture_output=True, text=True, check=False
+            [*CLI, *words(suite, script, folder)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+            encoding="utf-8",
         )
         assert done.returncode == 3 and "another process" in done.stderr and "Traceback" not in done.stderr
         # Reading needs no lock, and the first writer has lost nothing.
@@ -450,7 +455,7 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(made, tmp_path):
 )
 def test_a_folder_that_takes_no_run_is_told_with_exit_3(made, tmp_path, where):
     suite, script, unbroken = made
-    (tmp_path / "file").write_text("x")
+    (tmp_path / "file").write_text("x", encoding="utf-8")
     folder = tmp_path / where
     if where == "dir-for-manifest":
         (folder / "run.json").mkdir(parents=True)
@@ -494,7 +499,13 @@ def test_a_full_disk_stops_the_run_between_two_lines(made, tmp_path, limit):
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
     done = subprocess.run(
-        [*CLI, *words(suite, script, folder)], cwd=ROOT, capture_output=True, text=True, check=False, preexec_fn=small
+        [*CLI, *words(suite, script, folder)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=small,
+        encoding="utf-8",
     )
     assert done.returncode == 3, done.stderr
     assert "E305" in done.stderr and "same command" in done.stderr and "Traceback" not in done.stderr
@@ -570,7 +581,11 @@ def test_every_call_is_on_the_disk_before_the_next_is_sent(tmp_path):
     def complete(request, **_):
         if len(seen) < 4:
             done = subprocess.run(
-                [sys.executable, "-c", code, str(folder / "journal.jsonl")], capture_output=True, text=True, check=True
+                [sys.executable, "-c", code, str(folder / "journal.jsonl")],
+                capture_output=True,
+                text=True,
+                check=True,
+                encoding="utf-8",
             )
             seen.append(tuple(map(int, done.stdout.split())))
         return real(request)

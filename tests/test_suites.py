@@ -258,8 +258,8 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_file_that_unfolds_without_end_is_refused_in_bounds(tmp_path, name):
     """In a process of its own, with a limit on memory, so that a missing bound cannot pass as a slow machine."""
-    (tmp_path / "bomb.yaml").write_text(BOMBS[name])
-    (tmp_path / "bomb.json").write_text("[" + "0," * 4_000_000 + "0]")
+    (tmp_path / "bomb.yaml").write_text(BOMBS[name], encoding="utf-8")
+    (tmp_path / "bomb.json").write_text("[" + "0," * 4_000_000 + "0]", encoding="utf-8")
     code = (
         "import sys; from pathlib import Path; from regatta_tools.suites.reader import check_file\n"
         "print(*[f.code for f in check_file(Path(sys.argv[1])).findings])"
@@ -276,6 +276,7 @@ def test_a_file_that_unfolds_without_end_is_refused_in_bounds(tmp_path, name):
             text=True,
             preexec_fn=limit,
             cwd=ROOT,
+            encoding="utf-8",
         )
         assert (done.stdout.strip(), done.returncode) == ("U001", 0), done.stderr[-400:]
 
@@ -365,7 +366,7 @@ def test_a_suite_without_scenarios_is_one_finding(tmp_path, name):
         "null": "null",
                "words": "id: x\nscenarios:\n", "title": "id: x\ntitle: y\n"}[name.split(".")[0]]  # fmt: skip
     path = tmp_path / name
-    path.write_text(content)
+    path.write_text(content, encoding="utf-8")
     assert found(path) == ["U003"]
     with pytest.raises(InputError) as caught:
         load_suite(path)
@@ -374,7 +375,7 @@ def test_a_suite_without_scenarios_is_one_finding(tmp_path, name):
 
 def test_a_misspelt_key_is_named_where_it_stands_even_if_it_is_that_of_the_scenarios(tmp_path):
     path = tmp_path / "suite.yaml"
-    path.write_text("id: x\nscenarioes:\n  - id: a\n")
+    path.write_text("id: x\nscenarioes:\n  - id: a\n", encoding="utf-8")
     findings = check_file(path).findings
     assert {(f.code, f.line, f.column) for f in findings} == {("U003", 1, 1), ("U002", 2, 1)}
     assert "scenarioes" in " ".join(f.message for f in findings)
@@ -397,7 +398,7 @@ def test_a_bare_list_is_a_suite_named_after_its_file(tmp_path, form):
         assert load_suite(path).id == wanted
     path = tmp_path / f"bad.{form}"
     bad_yaml = "- id: a\n  turns:\n  - {speaker: user, text: x}\n  extra: 1\n"
-    path.write_text(bad_yaml if form == "yaml" else '[{"id": "a",\n"x": 1}]')
+    path.write_text(bad_yaml if form == "yaml" else '[{"id": "a",\n"x": 1}]', encoding="utf-8")
     places = [(f.code, f.line) for f in check_file(path).findings]
     assert places == ([("U002", 4)] if form == "yaml" else [("U002", 1), ("U002", 2)])
 
@@ -443,7 +444,7 @@ def test_a_wrong_value_is_one_finding_where_it_stands(tmp_path, change, path, fo
     value = suite() | change
     text = json.dumps(value, indent=1) if form == "json" else yaml.safe_dump(value, sort_keys=False)
     file = tmp_path / f"suite.{form}"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     (finding,) = check_file(file).findings
     assert finding.code == "U002"
     assert (finding.line, finding.column) == parse(text, is_json=form == "json").places[path]
@@ -464,7 +465,7 @@ def test_unknown_keys_are_named_one_by_one_where_they_stand(tmp_path, path, form
     inner |= {"zeta": 1, "expekted": ["a"]}
     text = json.dumps(value, indent=1) if form == "json" else yaml.safe_dump(value, sort_keys=False)
     file = tmp_path / f"suite.{form}"
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     findings = check_file(file).findings
     assert [f.code for f in findings] == ["U002", "U002"]
     for finding, key in zip(findings, ("zeta", "expekted")):
@@ -478,7 +479,7 @@ def test_a_name_that_comes_again_is_found_each_time(tmp_path, names):
     findings = check_file(path).findings
     again = [i for i, n in enumerate(names) if n in names[:i]]
     assert [f.code for f in findings] == ["U004"] * len(again)
-    document = parse(path.read_text(), is_json=True)
+    document = parse(path.read_text(encoding="utf-8"), is_json=True)
     assert [(f.line, f.column) for f in findings] == [document.places[("scenarios", i, "id")] for i in again]
     assert [f"number {names.index(f.record) + 1}" in f.message for f in findings] == [True] * len(again)
 
@@ -489,7 +490,9 @@ def test_the_last_turn_is_the_user_s(tmp_path, speakers):
     findings = check_file(path).findings
     assert [f.code for f in findings] == ([] if speakers[-1] == "user" else ["U007"])
     if findings:
-        place = parse(path.read_text(), is_json=True).places[("scenarios", 0, "turns", len(speakers) - 1)]
+        place = parse(path.read_text(encoding="utf-8"), is_json=True).places[
+            ("scenarios", 0, "turns", len(speakers) - 1)
+        ]
         assert (findings[0].line, findings[0].column) == place
 
 
@@ -635,7 +638,7 @@ def test_a_label_that_fits_nothing_is_refused_where_it_stands(tmp_path, cell, ch
     assert check_file(file).ok, "the form is right; only the suite shows that it does not fit"
     with pytest.raises(InputError) as caught:
         load_labels(file, two, cell)
-    line, column = parse(file.read_text(), is_json=True).places[path]
+    line, column = parse(file.read_text(encoding="utf-8"), is_json=True).places[path]
     assert caught.value.code == "U008" and caught.value.place == f"{file}:{line}:{column}" and caught.value.mend
 
 
@@ -662,7 +665,7 @@ def test_a_label_file_of_another_form_is_one_finding(tmp_path, cell, value, says
 def test_an_empty_label_file_is_refused(tmp_path, cell):
     path = tmp_path / "labels.yaml"
     for content in ("", "[]", "x"):
-        path.write_text(content)
+        path.write_text(content, encoding="utf-8")
         with pytest.raises(InputError) as caught:
             load_labels(path, load_suite(DEMO), cell)
         assert caught.value.code == "U002"
@@ -704,7 +707,10 @@ def test_the_example_suites_are_clean():
 
 def test_an_unknown_key_is_told_with_the_known_ones(tmp_path):
     path = tmp_path / "s.yaml"
-    path.write_text("id: x\nscenarios:\n  - id: a\n    expectd: hi\n    turns:\n      - {speaker: user, text: Hi}\n")
+    path.write_text(
+        "id: x\nscenarios:\n  - id: a\n    expectd: hi\n    turns:\n      - {speaker: user, text: Hi}\n",
+        encoding="utf-8",
+    )
     (finding,) = check_file(path).findings
     assert (finding.code, finding.line) == ("U002", 4)
     assert "expected" in finding.mend and "turns" in finding.mend and "speaker" not in finding.mend
@@ -712,6 +718,9 @@ def test_an_unknown_key_is_told_with_the_known_ones(tmp_path):
 
 def test_the_commonest_slips_of_yaml_are_told_in_plain_words(tmp_path):
     path = tmp_path / "s.yaml"
-    path.write_text("id: x\nscenarios:\n  - id: a\n    turns:\n      - speaker: user\n        text: Note: my claim\n")
+    path.write_text(
+        "id: x\nscenarios:\n  - id: a\n    turns:\n      - speaker: user\n        text: Note: my claim\n",
+        encoding="utf-8",
+    )
     (finding,) = check_file(path).findings
     assert (finding.code, finding.line) == ("U001", 6) and "quotes" in finding.message

@@ -351,10 +351,12 @@ def test_model_fields_are_in_column_order(tmp_path: Path) -> None:
 def test_command_line(tmp_path: Path) -> None:
     schema = write(tmp_path, ZOO)
     run = [sys.executable, "-m", "regatta_tools.tables.tableschema", str(schema)]
-    done = subprocess.run([*run, "--class", "Animal", "-o", str(tmp_path / "out")], capture_output=True, text=True)
+    done = subprocess.run(
+        [*run, "--class", "Animal", "-o", str(tmp_path / "out")], capture_output=True, text=True, encoding="utf-8"
+    )
     assert done.returncode == 0, done.stderr
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["beasts.json"]
     assert json.loads((tmp_path / "out" / "beasts.json").read_text(encoding="utf-8"))["primaryKey"] == ["id"]
-    failed = subprocess.run([*run, "--class", "Nobody"], capture_output=True, text=True)
+    failed = subprocess.run([*run, "--class", "Nobody"], capture_output=True, text=True, encoding="utf-8")
     assert failed.returncode == 2
     assert "no class Nobody" in failed.stderr and "Traceback" not in failed.stderr

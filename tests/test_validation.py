@@ -118,7 +118,7 @@ cells_case("S003", "faults", "insurance-us-fault-sar", severity="High")
 cells_case("S004", "fault_probes", "insurance-us-fault-sar", id="SAR § 1")
 cells_case("S005", "fault_probes", "insurance-us-fault-sar", id="2.00E+10")
 cells_case("K003", "citations", "insurance-us-r01-c1", source="nowhere")
-cells_case("K004", "fault_probes", "insurance-us-fault-sar", "K003", cell="banking-vn")
+cells_case("K004", "fault_probes", "insurance-us-fault-sar", "K003", "K007", cell="banking-vn")
 cells_case("K006", "citations", "insurance-us-r09-c1", requirement="insurance-us-r10")
 cells_case("S006", "sources", "us-ca-ccr", note="Quỹ hỗ trợ § 5".encode().decode("cp1252"))
 cells_case("P003", "fault_probes", "insurance-us-fault-business-day-clock-p1", true_result="2026-03-18")
@@ -411,9 +411,9 @@ suite_case("U007", "id: x\nscenarios:\n" + ONE + "      - {speaker: agent, text:
 @case("U008")
 def _(root: Path) -> Place:
     suite, labels = root / "suite.yaml", root / "labels.yaml"
-    suite.write_text("id: x\nscenarios:\n" + ONE)
+    suite.write_text("id: x\nscenarios:\n" + ONE, encoding="utf-8")
     head = f"suite: x\ncell: {CELL}\nlabeller: me\nlabeller_kind: ai\ndate: 2026-11-30\nlabels:\n"
-    labels.write_text(head + "  - scenario: a\n    faults: [nothing]\n")
+    labels.write_text(head + "  - scenario: a\n    faults: [nothing]\n", encoding="utf-8")
     return str(labels), 8
 
 
@@ -444,7 +444,7 @@ def test_a_rule_is_raised_by_what_it_is_about_and_by_nothing_else(package_copy, 
 
 def test_codes_in_the_sources_and_in_the_registry_are_the_same():
     text = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "regatta_tools").rglob("*.py")))
-    used = set(re.findall(r'"([BFKLOPRSTWX]\d{3}|U0\d\d)"', text))
+    used = set(re.findall(r'"([ABFKLOPRSTWX]\d{3}|U0\d\d)"', text))
     declared = {code for code, rule in rules().items() if rule.engine != "sql"}
     assert used == declared
 
@@ -595,7 +595,8 @@ def test_the_reported_conversions(package, text):
 def test_an_id_is_of_the_form_or_refused(package, text):
     codes = [f.code for f in with_id(package, text)]
     if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", text):
-        assert codes in ([], ["K001"], ["K003"])
+        # Another id than its neighbours have may also look like a column that slipped.
+        assert [c for c in codes if c != "K006"] in ([], ["K001"], ["K003"])
     else:
         assert len(codes) == 1 and codes[0] in ("S004", "S005")
 
@@ -824,9 +825,9 @@ SQL = {"engine": "sql", "table": "cells", "field": "id", "query": "SELECT _recor
 
 
 def test_a_rule_file_of_the_form_is_taken(tmp_path):
-    (tmp_path / "Z001-a.yaml").write_text(rule_text())
-    (tmp_path / "Z002-b.yaml").write_text(rule_text(code="Z002", **SQL))
-    (tmp_path / "README.md").write_text("words")
+    (tmp_path / "Z001-a.yaml").write_text(rule_text(), encoding="utf-8")
+    (tmp_path / "Z002-b.yaml").write_text(rule_text(code="Z002", **SQL), encoding="utf-8")
+    (tmp_path / "README.md").write_text("words", encoding="utf-8")
     found = rules(tmp_path)
     assert list(found) == ["Z001", "Z002"] and found["Z002"].query == SQL["query"]
 
@@ -845,7 +846,7 @@ def test_a_rule_file_of_the_form_is_taken(tmp_path):
     ids=range(23),
 )  # fmt: skip
 def test_a_rule_file_that_is_none_stops_the_check(tmp_path, text):
-    (tmp_path / "Z000-good.yaml").write_text(rule_text(code="Z000"))
+    (tmp_path / "Z000-good.yaml").write_text(rule_text(code="Z000"), encoding="utf-8")
     (tmp_path / "Z001-bad.yaml").write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
     with pytest.raises(EnvironmentProblem) as caught:
         rules(tmp_path)
@@ -856,8 +857,8 @@ def test_other_ways_of_losing_rules_stop_the_check_too(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(EnvironmentProblem):
             rules(folder)
-    (tmp_path / "Z001-a.yaml").write_text(rule_text())
-    (tmp_path / "Z001-b.yml").write_text(rule_text())
+    (tmp_path / "Z001-a.yaml").write_text(rule_text(), encoding="utf-8")
+    (tmp_path / "Z001-b.yml").write_text(rule_text(), encoding="utf-8")
     with pytest.raises(EnvironmentProblem, match="twice"):
         registry.rules.cache_clear() or rules(tmp_path)
     (tmp_path / "Z001-b.yml").unlink()
@@ -900,7 +901,7 @@ def test_a_rule_is_added_by_a_file(package_copy, monkeypatch, tmp_path):
     folder = tmp_path / "validators"
     shutil.copytree(ROOT / "validators", folder)
     text = rule_text(**(SQL | {"query": "SELECT _record, 'seen ' || id FROM cells WHERE id = 'insurance-us'"}))
-    (folder / "Z001-seen.yaml").write_text(text)
+    (folder / "Z001-seen.yaml").write_text(text, encoding="utf-8")
     monkeypatch.setattr(registry.paths, "validators_dir", lambda: folder)
     registry.rules.cache_clear()
     try:
@@ -1075,7 +1076,7 @@ def test_a_schema_file_that_is_gone_is_a_problem_of_the_environment(monkeypatch,
     try:
         with pytest.raises(EnvironmentProblem):
             shape.document()
-        (tmp_path / "regatta.schema.json").write_text("{")
+        (tmp_path / "regatta.schema.json").write_text("{", encoding="utf-8")
         with pytest.raises(EnvironmentProblem):
             shape.document()
     finally:
@@ -1085,7 +1086,7 @@ def test_a_schema_file_that_is_gone_is_a_problem_of_the_environment(monkeypatch,
 def test_the_installed_package_is_found_from_anywhere(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert package_module.locate() == ROOT
-    (tmp_path / DESCRIPTOR).write_text("{}")
+    (tmp_path / DESCRIPTOR).write_text("{}", encoding="utf-8")
     assert package_module.locate() == ROOT
     (tmp_path / "instruments").mkdir()
     assert package_module.locate() == tmp_path

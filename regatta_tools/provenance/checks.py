@@ -20,6 +20,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from typing import Any
 
+from regatta_tools.errors import InputError
 from regatta_tools.provenance import passages
 from regatta_tools.provenance.citations import country
 from regatta_tools.provenance.corpus import Corpus, SourceText
@@ -231,15 +232,17 @@ def read_citation(index: Index, citation: Record, corpus: Corpus) -> tuple[Read,
     if not targets:
         return nothing, [Trouble("missing-locator", citation, "locator", problem)]
     if text is None:
-        return nothing, [Trouble("text-not-held", citation, "source", f"no text of {source.key} is held")]
+        return nothing, [Trouble("text-not-held", citation, "source", corpus.why_none(source.key))]
     other = _other_instrument(source["number"], citation["locator"], text)
     if other:
         return nothing, [Trouble("wrong-instrument", citation, "source", other)]
-    passage, why = passages.find_passages(text, targets, country(source["jurisdiction"]))
+    where = country(source["jurisdiction"])
+    if any(passages.is_empty_at(text, target, where) for target in targets):
+        # What nobody can read is not assessed: an extract may leave out what the law has.
+        return nothing, [Trouble("text-not-held", citation, "locator", f"the section is empty in {text.file}")]
+    passage, why = passages.find_passages(text, targets, where)
     if passage is None:
         return nothing, [Trouble("wrong-locator", citation, "locator", f"not found in {text.file}: {why}")]
-    if not passage.normal:
-        return nothing, [Trouble("wrong-locator", citation, "locator", f"empty in {text.file}")]
     found = []
     if citation["passage_hash"] and citation["normalisation"] == passages.NORMALISATION:
         if citation["passage_hash"] != passage.sha256:
@@ -382,7 +385,12 @@ def _anchors(index: Index, read: Read) -> dict[str, tuple[int, int]]:
     assert read.passage is not None
     for reading in sorted(index.readings.get(read.citation.key, []), key=lambda r: r["date"]):
         if reading["passage_hash"] == read.passage.sha256:
-            found |= parse_evidence(reading["evidence"])
+            try:
+                found |= parse_evidence(reading["evidence"])
+            except ValueError as error:
+                place = f"{reading.file}:{reading.line}"
+                mend = "write fact=start-end, separated by spaces"
+                raise InputError(f"evidence: {error}", code="U131", place=place, mend=mend) from error
     return found
 
 

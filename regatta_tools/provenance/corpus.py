@@ -28,13 +28,14 @@ import re
 import stat
 import unicodedata
 from dataclasses import dataclass, field
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 
 from regatta_tools.errors import InputError
 from regatta_tools.rules.findings import Finding
 from regatta_tools.rules.registry import rule
-from regatta_tools.text import decode
+from regatta_tools.text import decode, shown
 
 #: A title of the Code of Federal Regulations has some tens of megabytes; more is no text of a source.
 MAX_BYTES = 64 * 1024 * 1024
@@ -80,16 +81,32 @@ class SourceText:
 
 @dataclass
 class Corpus:
-    """The texts of a folder, by source id, each list with the latest text last. ``findings`` says what is unusable."""
+    """The texts of a folder, by source id, each list with the latest text last.
+
+    ``findings`` says what is wrong, ``unusable`` names the sources of files that are no text for one of these reasons.
+    """
 
     folder: Path
     texts: dict[str, list[SourceText]] = field(default_factory=dict, repr=False)
     findings: list[Finding] = field(default_factory=list)
+    unusable: set[str] = field(default_factory=set)
 
     def latest(self, source: str) -> SourceText | None:
-        """The latest text of a source, an undated one only where there is no other; ``None`` where none is held."""
-        held = self.texts.get(source)
-        return held[-1] if held else None
+        """The latest text of a source, an undated one only where there is no other; see :meth:`why_none`."""
+        held = self.texts.get(source, [])
+        return held[-1] if held and not self._doubled(held) else None
+
+    def why_none(self, source: str) -> str:
+        """What to say where there is no latest text. Texts of one date are none: nobody can say which of them holds."""
+        if self._doubled(self.texts.get(source, [])):
+            return f"two texts of {source} have one date, and nobody can say which of them holds"
+        if source in self.unusable:
+            return f"the text of {source} that is held cannot be used"
+        return f"no text of {source} is held"
+
+    @staticmethod
+    def _doubled(held: list[SourceText]) -> bool:
+        return len(held) > 1 and held[-1].date == held[-2].date
 
     def find(self, source: str, sha256: str) -> SourceText | None:
         """The held text with this hash."""
@@ -114,12 +131,19 @@ def read_corpus(folder: Path | str) -> Corpus:
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() == ENDING:
             text = read_text(path, path.name, corpus.findings)
-            if text is not None:
+            if text is None:
+                corpus.unusable.add(source_of(path.name))
+            else:
                 corpus.texts.setdefault(text.source, []).append(text)
     for source, held in corpus.texts.items():
         held.sort(key=lambda text: (text.date, text.file))
         corpus.findings += _same_date(source, held)
     return corpus
+
+
+def source_of(file: str) -> str:
+    """The id of the source that a file of the corpus is named by."""
+    return Path(file).stem.partition("@")[0]
 
 
 def _same_date(source: str, held: list[SourceText]) -> list[Finding]:
@@ -159,9 +183,18 @@ def parse_text(content: str, file: str, sha256: str, findings: list[Finding]) ->
     if missing:
         findings.append(_finding("A102", file, 1, f"the header lacks {', '.join(missing)}"))
         return None
-    source = Path(file).stem.partition("@")[0]
+    source, _, dated = Path(file).stem.partition("@")
+    stated = _DATE.match(header["as-of"])
+    when = stated.group() if stated else ""
+    wrong = ""
     if header["source-id"] != source:
-        findings.append(_finding("A102", file, 1, f"the header says source {header['source-id']!r}"))
+        wrong = f"the header says source {shown(header['source-id'])}"
+    elif when and not _is_day_or_month(when):
+        wrong = f"as-of is {when}, which is no day of the calendar"
+    elif dated and dated != when:
+        wrong = f"the file is named by the date {shown(dated)}, and as-of says {shown(header['as-of'])}"
+    if wrong:
+        findings.append(_finding("A102", file, 1, wrong))
         return None
     sections = _sections(content, start)
     if not sections:
@@ -171,6 +204,14 @@ def parse_text(content: str, file: str, sha256: str, findings: list[Finding]) ->
         if not section.body.strip():
             findings.append(_finding("A104", file, section.line, f"the section {section.heading!r} is empty"))
     return SourceText(source, file, header, tuple(sections), sha256)
+
+
+def _is_day_or_month(text: str) -> bool:
+    try:
+        date.fromisoformat(text if len(text) == 10 else f"{text}-01")
+    except ValueError:
+        return False
+    return True
 
 
 def _header(content: str) -> tuple[dict[str, str], int]:

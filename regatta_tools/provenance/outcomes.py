@@ -1,8 +1,8 @@
 """The audit of a package: what the machine holds against the texts, joined with who has read what.
 
 A requirement is *verified clean* only where both stand: no check of the machine speaks against it, and somebody (a
-model, a person, a lawyer) has read each of its citations, as they are today, on a text that is named by its hash, and
-found them clean. Without the texts the machine's part is left out and the readings alone speak. What nobody has read,
+model, a person, a lawyer) has read each of its citations, as they are today, on a passage that is named by its hash and
+is the one that is held, and found them clean. Without the texts the machine's part is left out and the readings alone speak. What nobody has read,
 or no text is held of, is *not assessed*, which is no outcome of the audit (protocol, section 7).
 """
 
@@ -124,9 +124,11 @@ def _item(index: Index, requirement: Record, corpus: Corpus | None, as_of: date 
     day = as_of or date.fromisoformat(index.cells[requirement["cell"]]["as_of"])
     checked = checks.check(index, requirement, corpus, day) if corpus is not None else None
     citations = index.citations.get(requirement.key, [])
-    readings = {c.key: latest(index, c) for c in citations}
+    held = {r.citation.key: r.passage.sha256 for r in checked.reads if r.passage} if checked else {}
+    readings = {c.key: latest(index, c, held.get(c.key, "")) for c in citations}
     outcome, reasons = _outcome(checked, readings)
     findings = [t.finding() for t in checked.troubles] if checked else []
+    findings += [_adverse(r) for current, _ in readings.values() for r in current if r["outcome"] != CLEAN]
     if outcome == NOT_ASSESSED and reasons[:1] in ([NOT_READ], [STALE]):
         code = "A242" if reasons[0] == NOT_READ else "A243"
         findings.append(requirement.finding(code, "id", _unread(readings)))
@@ -134,7 +136,7 @@ def _item(index: Index, requirement: Record, corpus: Corpus | None, as_of: date 
         requirement,
         outcome,
         reasons,
-        [_reading(r, current) for c in citations for r, current in history(index, c)],
+        [_reading(r, current) for c in citations for r, current in history(index, c, held.get(c.key, ""))],
         [_evidence(read) for read in checked.reads] if checked else [],
         _open(checked, readings),
         findings,
@@ -144,17 +146,32 @@ def _item(index: Index, requirement: Record, corpus: Corpus | None, as_of: date 
 # Readings
 
 
-def history(index: Index, citation: Record) -> list[tuple[Record, bool]]:
-    """All readings of a citation in the order of the file, each with whether it was made on the item as it is."""
-    now = checks.item_hash(index, citation)
-    return [(r, r["item_hash"] == now) for r in index.readings.get(citation.key, [])]
+def history(index: Index, citation: Record, passage: str = "") -> list[tuple[Record, bool]]:
+    """All readings of a citation in the order of the file, each with whether it counts.
+
+    It does where it was made on the item as it is and on the passage as it is: ``passage`` is the hash of the held one,
+    and where none is held, that of the citation speaks. An outcome that names no passage is without evidence.
+    """
+    item = checks.item_hash(index, citation)
+    passage = passage or citation["passage_hash"]
+
+    def counts(reading: Record) -> bool:
+        if reading["item_hash"] != item:
+            return False
+        read = reading["passage_hash"]
+        return read == passage if read and passage else bool(read) or reading["outcome"] == NOT_ASSESSED
+
+    return [(r, counts(r)) for r in index.readings.get(citation.key, [])]
 
 
-def latest(index: Index, citation: Record) -> tuple[list[Record], bool]:
-    """The current readings of a citation, the last of each reader, machines left out; and whether stale ones exist."""
+def latest(index: Index, citation: Record, passage: str = "") -> tuple[list[Record], bool]:
+    """The readings of a citation that count, the last of each reader, machines left out; and whether others exist.
+
+    ``passage`` as in :func:`history`.
+    """
     last: dict[tuple[str, str], Record] = {}
     stale = False
-    for reading, current in history(index, citation):
+    for reading, current in history(index, citation, passage):
         if reading["reader_kind"] == "machine":
             continue
         if current:
@@ -189,6 +206,16 @@ def _outcome(checked: Checked | None, readings: dict[str, tuple[list[Record], bo
     return CLEAN, []
 
 
+def _adverse(reading: Record) -> Finding:
+    """The finding of a reading that is not clean, at its row."""
+    who = f"{reading['reader']} ({reading['reader_kind']})"
+    if reading["outcome"] == NOT_ASSESSED:
+        return reading.finding("A242", "outcome", f"{reading['citation']}: {who} could not assess it")
+    code = f" ({reading['reason_code']})" if reading["reason_code"] else ""
+    why = f": {reading['reason']}" if reading["reason"] else ""
+    return reading.finding("A251", "outcome", f"{who} read {reading['citation']} as {reading['outcome']}{code}{why}")
+
+
 def _rank(reason: str) -> int:
     outcome = checks.REASONS[reason][0] if reason in checks.REASONS else checks.MISSTATES
     return ORDER.index(outcome)
@@ -197,8 +224,8 @@ def _rank(reason: str) -> int:
 def _unread(readings: dict[str, tuple[list[Record], bool]]) -> str:
     unread = [c for c, (current, _) in readings.items() if not current]
     stale = sum(readings[c][1] for c in unread)
-    what = f"{len(unread)} of {len(readings)} citations have no reading of the item as it is"
-    return what + (f" ({stale} were read before a later change)" if stale else "")
+    what = f"{len(unread)} of {len(readings)} citations have no reading that counts"
+    return what + (f" ({stale} read before a change of item or passage)" if stale else "")
 
 
 def _reading(reading: Record, current: bool) -> dict[str, Any]:

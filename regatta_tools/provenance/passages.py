@@ -269,6 +269,12 @@ def find_passage(text: SourceText, target: Target, country: str) -> tuple[Passag
     return None, "; ".join(reasons) or f"the text has no section {target.section}"
 
 
+def is_empty_at(text: SourceText, target: Target, country: str) -> bool:
+    """Whether the text has the section of a target as a heading alone, with no word of the law below it."""
+    held = [s.body for s in text.sections if heading_paths(s.heading, target.section, country) is not None]
+    return bool(held) and not any(normalise(body) for body in held)
+
+
 def find_passages(text: SourceText, targets: Sequence[Target], country: str) -> tuple[Passage | None, str]:
     """The passages of several places as one, in their order; all of them, or ``None`` and why not."""
     found = []

@@ -41,12 +41,6 @@ _COMPARATORS_OF_DATES = {
     "more-than": "after",
     "equal": "on",
 }
-_DAYS = {
-    "calendar": "calendar days",
-    "business": "business days",
-    "working": "working days",
-    "unspecified": "days, and no more is said",
-}
 _LANGUAGES = {"vi-en": "Vietnamese, with English beside it", "en": "English"}
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -189,7 +183,7 @@ def number(text: str) -> str:
 
 
 def value_in_words(fact: Row) -> str:
-    """Value, unit and base of a fact: ``15 days``, ``13 percent of own capital``, ``1,000 USD``, ``30 September``."""
+    """Value, kind of days, unit and base of a fact: ``15 business days``, ``13 percent of own capital``."""
     value, unit = fact["value"], fact["unit"]
     if unit == "calendar-date" and (found := re.fullmatch("--([0-9]{2})-([0-9]{2})", value)):
         try:
@@ -200,6 +194,8 @@ def value_in_words(fact: Row) -> str:
     words = {"": "", "item": "", "calendar-date": "", "decimal-place": "decimal place"}.get(unit, unit)
     if unit in ("hour", "day", "week", "month", "year", "minute", "decimal-place") and value not in ("1", "1.0"):
         words += "s"
+    if fact["day_count"] not in ("", "unspecified"):
+        words = f"{fact['day_count']} {words}"
     text = f"{number(value) if unit else value} {words}".strip()
     return f"{text} of {fact['base']}" if fact["base"] else text
 
@@ -319,12 +315,11 @@ def _requirement(instruments: Instruments, r: Row) -> str:
             ]
         ),
         table(
-            ["Values of the law", "Value", "Days", "Runs from", "From", "To", "Passage"],
+            ["Values of the law", "Value", "Runs from", "From", "To", "Passage"],
             (
                 [
                     escape(f["label"]),
                     escape(bound_in_words(f)),
-                    escape(_DAYS.get(f["day_count"], f["day_count"])),
                     escape(f["clock_start"]),
                     escape(f["valid_from"]),
                     escape(f["valid_to"]),
@@ -444,7 +439,8 @@ def _source(instruments: Instruments, s: Row) -> str:
 _HOW_TO_READ = """\
 - **Values of the law** are what an agent can get wrong. *At most* and *at least* include the value, *less than* and
   *more than* do not.
-- **Days** says which days a period counts. Law that says only "days" is not called calendar days.
+- Periods count the days that the law names: calendar, business or working days. Where a page says *days*, the law says
+  "days" and no more.
 - **Passages:** a *basis* imposes the obligation, a *scope* says to whom or what it applies, an *exception* takes cases
   out, a *transition* governs the passage from one rule to another. *In force* is given where it differs from the
   source, *text of* is the date of the copy that was read. What was not established is left out.

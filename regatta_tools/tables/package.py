@@ -192,9 +192,11 @@ class Package:
     is not there says nothing about them.
     """
 
-    def __init__(self, root: Path, descriptor: dict[str, Any], records: dict[str, list[Record]] | None = None) -> None:
+    def __init__(
+        self, root: Path, descriptor: dict[str, Any] | bytes, records: dict[str, list[Record]] | None = None
+    ) -> None:
         self.root = root
-        self.descriptor = descriptor
+        self._descriptor = descriptor
         self.files: list[str] = []
         self.findings: list[Finding] = []
         self.incomplete: set[str] = set()
@@ -202,6 +204,13 @@ class Package:
         # Tables as read whose rows have not been made records yet: checks of whole columns do without.
         self._unmade: dict[str, list[tuple[TableSpec, Table]]] = {}
         self._columns: dict[str, list[list[str]]] | None = None
+
+    @property
+    def descriptor(self) -> dict[str, Any]:
+        """What ``datapackage.json`` says."""
+        if isinstance(self._descriptor, bytes):
+            self._descriptor = json.loads(self._descriptor.decode("utf-8-sig"))
+        return self._descriptor
 
     def add(self, spec: TableSpec, table: Table) -> None:
         """Add the rows of one file to a table."""
@@ -381,14 +390,14 @@ def read(path: Any = None) -> Package:
     the package is.
     """
     root = locate(path)
-    descriptor, references = _descriptor(root)
-    package = Package(root, descriptor)
-    for key, text, reason in unsafe_references(root, descriptor, references):
+    raw, resources, unsafe_ones = _descriptor(root)
+    package = Package(root, raw)
+    for key, text, reason in unsafe_ones:
         package.findings.append(rule("R015").finding(f"{key} {shown(text)} {reason}", file=DESCRIPTOR))
     specs, below = table_specs(), Below(root)
     seen: set[str] = set()
-    for resource in descriptor["resources"]:
-        _read_resource(package, specs, resource if isinstance(resource, dict) else {}, seen, below)
+    for resource in resources:
+        _read_resource(package, specs, resource, seen, below)
     for name in _tables_below(package, "instruments"):
         if name not in seen:
             package.findings.append(rule("R016").finding(f"the file is not listed in {DESCRIPTOR}", file=name))
@@ -396,8 +405,11 @@ def read(path: Any = None) -> Package:
     return package
 
 
-def _descriptor(root: Path) -> tuple[dict[str, Any], int | None]:
-    """The descriptor of a package, with a list of resources that is not beyond measure; and its references at most."""
+def _descriptor(root: Path) -> tuple[bytes, list[dict[str, Any]], list[tuple[str, str, str]]]:
+    """The bytes of a descriptor, what reading needs of its resources, and its unsafe references.
+
+    The list of resources is one, and not beyond measure. Of a large package the whole takes half a gigabyte.
+    """
     path = root / DESCRIPTOR
 
     def refused(message: str) -> InputError:
@@ -407,7 +419,8 @@ def _descriptor(root: Path) -> tuple[dict[str, Any], int | None]:
         raise refused(reason)
     try:
         size = path.stat().st_size
-        text = path.read_text(encoding="utf-8-sig") if size <= MAX_DESCRIPTOR else "null"
+        raw = path.read_bytes() if size <= MAX_DESCRIPTOR else b"null"
+        text = raw.decode("utf-8-sig")
         descriptor = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
         raise refused(f"cannot be read: {error}") from error
@@ -420,7 +433,9 @@ def _descriptor(root: Path) -> tuple[dict[str, Any], int | None]:
     count = sum(len(path) if isinstance(path, list) else 1 for path in listed)
     if count > MAX_FILES:
         raise refused(f"lists {count:,} files, more than {MAX_FILES:,}")
-    return descriptor, references_at_most(text)
+    needed = ("path", "rows", "bytes", "hash")
+    facts = [{key: r[key] for key in needed if key in r} if isinstance(r, dict) else {} for r in resources]
+    return raw, facts, list(unsafe_references(root, descriptor, references_at_most(text)))
 
 
 def _tables_below(package: Package, folder: str) -> list[str]:
@@ -499,8 +514,9 @@ def _read_file(package: Package, spec: TableSpec, file: str) -> Table:
     folder = PurePosixPath(file).parts[1]
     at = spec.position["cell"]
     for index, row in enumerate(table.rows):
-        # An empty cell is a finding of the schema check.
-        if row[at] not in (folder, ""):
+        if row[at] == folder:
+            row[at] = folder  # one text for all rows, not one each
+        elif row[at]:  # an empty cell is a finding of the schema check
             what = f"cell is {shown(row[at])} in the folder of {folder!r}"
             package.findings.append(Record(spec, row, table, index).finding("K004", "cell", what))
     return table

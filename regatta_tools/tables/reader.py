@@ -15,7 +15,7 @@ import stat
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -56,7 +56,8 @@ class Table:
     """One file as read.
 
     ``header`` and ``rows`` are lists of text cells. ``findings`` is what the reader objects to. ``size`` is in
-    bytes and ``sha256`` hexadecimal, both of the file as it stands. Places are worked out when somebody asks.
+    bytes and ``sha256`` hexadecimal, both of the file as it stands. Places are worked out when somebody asks, and the
+    text of a file without a fault is read again for them.
     """
 
     file: str
@@ -64,16 +65,27 @@ class Table:
     rows: list[list[str]] = field(default_factory=list, repr=False)
     known_lines: list[int] | None = field(default=None, repr=False)
     findings: list[Finding] = field(default_factory=list)
-    text: str = field(default="", repr=False)
+    kept_text: str = field(default="", repr=False)
     known_offsets: list[int] | None = field(default=None, repr=False)
     size: int = 0
     sha256: str = ""
+    path: Path | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of the file; empty where it has changed since it was read, and then no place can be told."""
+        if not self.kept_text and self.path is not None:
+            with suppress(OSError):
+                raw = self.path.read_bytes()
+                if hashlib.sha256(raw).hexdigest() == self.sha256:
+                    self.kept_text = decode(raw)[0]
+        return self.kept_text
 
     @property
     def lines(self) -> list[int]:
         """The physical line on which each row starts (the header is line 1)."""
         self._locate()
-        return self.known_lines or []
+        return self.known_lines or [0] * len(self.rows)
 
     @property
     def offsets(self) -> list[int]:
@@ -84,7 +96,7 @@ class Table:
     def _locate(self) -> None:
         """Work out where the rows start. Only of a file without a fault are the places not known from reading it."""
         if self.known_offsets is None and self.rows:
-            again = Table(self.file, text=self.text)
+            again = Table(self.file, kept_text=self.text)
             _parse(again)
             self.known_lines, self.known_offsets = again.known_lines, again.known_offsets
 
@@ -94,7 +106,12 @@ class Table:
         return not any(f.code in LOSING for f in self.findings)
 
     def place(self, row: int, cell: int) -> tuple[int, int]:
-        """Line and column (from 1, in characters) at which a cell of a row starts; row -1 is the header."""
+        """Line and column (from 1, in characters) at which a cell of a row starts; row -1 is the header.
+
+        Both are 0 where the file has changed since it was read.
+        """
+        if not self.text:
+            return 0, 0
         offset, line = (0, 1) if row < 0 else (self.offsets[row], self.lines[row])
         starts, _ = _walk(self.text, offset)
         if cell >= len(starts):
@@ -148,7 +165,13 @@ def read_table(path: Path, file: str, columns: list[str]) -> Table:
     """
     table = Table(file)
     raw = read_raw(path, table)
-    return table if raw is None else read_content(raw, file, columns)
+    if raw is None:
+        return table
+    table = read_content(raw, file, columns)
+    if not table.findings:
+        # A package may have a million rows, and hardly any of them is asked for its place.
+        table.kept_text, table.path = "", path
+    return table
 
 
 def read_raw(path: Path, table: Table) -> bytes | None:
@@ -177,7 +200,7 @@ def read_content(raw: bytes, file: str, columns: list[str]) -> Table:
     if problem is not None:
         table.say("R002", *problem)
         return table
-    table.text = text
+    table.kept_text = text
     if not text.strip():
         table.say("R012", "the file is empty")
         return table
