@@ -13,6 +13,7 @@ help:
 	@echo "make demo     set up, check the package, score a small suite with the model in process"
 	@echo "make test     set up and run all tests"
 	@echo "make setup    build $(VENV) from requirements.lock"
+	@echo "make bench    measure validation, export and query beside other tools (minutes)"
 	@echo "make schema   regenerate all that follows from schema/"
 	@echo "make lock     renew requirements.lock (needs the network)"
 
@@ -43,6 +44,10 @@ schema-check: setup
 
 validate: setup
 	$(BIN)/regatta validate
+
+# The quick measurement, printed. `bench/gate.py --write` measures the whole and writes docs/benchmarks.md (an hour).
+bench: setup
+	$(PY) bench/gate.py
 
 lint: setup
 	$(BIN)/ruff check regatta_tools tests bench

@@ -397,23 +397,24 @@ def pitfalls(bench: Bench, cells: list[str]) -> tuple[list[Mutation], Counter[st
             if "excluded" in entry:
                 excluded[entry["excluded"]] += 1
                 continue
-            edits = tuple(_pitfall_edit(bench, edit) for edit in entry["edits"])
-            found.append(Mutation("pitfall", entry["requirement"], entry["pitfall"], edits))
+            edits: dict[tuple[str, str], str] = {}
+            for edit in entry["edits"]:
+                # A second edit of one cell goes on from the first.
+                key = edit["record"], edit["column"]
+                edits[key] = _edited(edit, edits.get(key, bench.keyed[edit["record"]][edit["column"]]))
+            what = tuple((record, column, text) for (record, column), text in edits.items())
+            found.append(Mutation("pitfall", entry["requirement"], entry["pitfall"], what))
     return found, excluded, total
 
 
-def _pitfall_edit(bench: Bench, edit: dict[str, str]) -> Edit:
-    record = bench.keyed[edit["record"]]
-    old = record[edit["column"]]
-    if "value" in edit:
-        new = str(edit["value"])
-    else:
-        if edit["replace"] not in old:
-            raise SystemExit(f"{edit['record']}.{edit['column']} does not hold {edit['replace']!r}")
-        new = old.replace(edit["replace"], edit["by"])
+def _edited(edit: dict[str, str], old: str) -> str:
+    """The text of a cell after one edit of the list; an edit that does nothing is a mistake of the list."""
+    if "value" not in edit and edit["replace"] not in old:
+        raise SystemExit(f"{edit['record']}.{edit['column']} does not hold {edit['replace']!r}")
+    new = str(edit["value"]) if "value" in edit else old.replace(edit["replace"], edit["by"])
     if new == old:
         raise SystemExit(f"{edit['record']}.{edit['column']}: the edit changes nothing")
-    return edit["record"], edit["column"], new
+    return new
 
 
 # Counting

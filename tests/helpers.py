@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import shutil
 from pathlib import Path
 
 from conftest import one_cell, redescribe
 
 from regatta_tools.tables.package import table_specs
+
+
+def on_disk(name: str) -> str:
+    """The name of a file as Python has it here: where the locale knows no UTF-8, each odd byte by itself (PEP 383)."""
+    return os.fsdecode(name.encode("utf-8"))
 
 
 class Sheet:

@@ -399,6 +399,7 @@ def test_readings_are_counted_by_kind_and_only_while_they_hold(package_copy, tmp
                 "id": f"{citation.key}-{mark}", "cell": "insurance-us", "requirement": citation["requirement"],
                 "citation": citation.key, "outcome": outcome, "reader": "Lan", "reader_kind": kind,
                 "date": "2026-11-30", "item_hash": item_hash(index, citation),
+                "passage_hash": citation["passage_hash"] or "0" * 64,
             }  # fmt: skip
             found.append([cells[c] for c in columns])
         return found

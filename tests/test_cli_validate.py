@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from conftest import ROOT, redescribe
-from helpers import Sheet
+from helpers import Sheet, on_disk
 
 from regatta_tools.cli import main as main_module
 from regatta_tools.cli.explain import explain
@@ -232,12 +232,12 @@ def test_a_byte_order_mark_is_no_error(package_copy):
 
 @pytest.mark.parametrize("name", ["suite.yaml", "suite.yml", "SUITE.YAML", "bộ thử.yaml"])
 def test_a_suite_is_checked_by_its_ending(tmp_path, name):
-    path = tmp_path / name
+    path = tmp_path / on_disk(name)
     path.write_text(SUITE, encoding="utf-8")
     assert invoke("validate", path)[:2] == (0, "1 file, 1 record: clean\n")
     path.write_text(SUITE.replace("user", "User"), encoding="utf-8")
     code, out, _ = invoke("validate", path)
-    assert code == 1 and f"{path}:5:19: error U002" in out
+    assert code == 1 and f"{tmp_path}/{name}:5:19: error U002" in out
 
 
 @pytest.mark.parametrize(

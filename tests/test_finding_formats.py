@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from conftest import ROOT
 from defusedxml import ElementTree
-from helpers import Sheet
+from helpers import Sheet, on_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as SarifLog
@@ -269,7 +269,7 @@ def test_exit_codes_are_the_same_for_all_forms(spoilt, form):
 @pytest.mark.parametrize("form", WRITERS)
 def test_output_goes_to_a_file_whole_or_not_at_all(spoilt, tmp_path, form):
     code, printed, _ = invoke("validate", spoilt, "--format", form)
-    target = tmp_path / "bản tin.out"
+    target = tmp_path / on_disk("bản tin.out")
     target.write_text("old", encoding="utf-8")
     target.chmod(0o640)
     code, out, err = invoke("validate", spoilt, "--format", form, "--output", target)
@@ -322,13 +322,13 @@ def test_files_count_from_the_root_of_the_repository(spoilt, tmp_path, monkeypat
 
 @pytest.mark.parametrize("given_as", ["name", "up", "whole"])
 def test_a_suite_counts_from_the_root_of_the_repository_too(tmp_path, monkeypatch, given_as):
-    folder = tmp_path / "kho" / "bộ"
+    folder = tmp_path / "kho" / on_disk("bộ")
     folder.mkdir(parents=True)
     (tmp_path / "kho/.git").mkdir()
     suite = folder / "x y.yaml"
     suite.write_text("id: x\nscenarios: []\n", encoding="utf-8")
     monkeypatch.chdir(folder)
-    path = {"name": "x y.yaml", "up": "../bộ/x y.yaml", "whole": str(suite)}[given_as]
+    path = {"name": "x y.yaml", "up": on_disk("../bộ/x y.yaml"), "whole": str(suite)}[given_as]
     code, out, _ = invoke("validate", path, "--format", "github")
     command = workflow_command(out.split("\n")[0])
     assert code == 1 and command[0] == "error"
@@ -341,7 +341,7 @@ def test_a_suite_counts_from_the_root_of_the_repository_too(tmp_path, monkeypatc
 @pytest.mark.parametrize("form", WRITERS)
 def test_a_c_locale_changes_nothing(spoilt, tmp_path, form):
     (tmp_path / ".git").mkdir()
-    folder = tmp_path / "gói"
+    folder = tmp_path / on_disk("gói")
     spoilt.rename(folder)
     done = [
         regatta("validate", folder, "--format", form, cwd=tmp_path, **environment)

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 from conftest import ROOT
+from helpers import on_disk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -392,7 +393,7 @@ def test_a_bare_list_is_a_suite_named_after_its_file(tmp_path, form):
         ("…", "suite"),
         ("縮", "suite"),
     ):
-        path = tmp_path / f"{name}.{form}"
+        path = tmp_path / on_disk(f"{name}.{form}")
         path.write_text(json.dumps(value) if form == "json" else yaml.safe_dump(value), encoding="utf-8")
         assert check_file(path).ok and check_file(path).records == 2
         assert load_suite(path).id == wanted

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from regatta_tools.cli.common import package_option, write_json
+from regatta_tools.cli.common import as_typed, package_option, write_json
+from regatta_tools.report.findings import WRITERS
 
 texts_option = click.option(
     "--texts", type=click.Path(file_okay=False), envvar="REGATTA_TEXTS", show_envvar=True,
@@ -16,19 +17,33 @@ texts_option = click.option(
 cell_option = click.option("--cell", "cells", multiple=True, help="Only this cell; repeatable.")
 
 
-class AuditGroup(click.Group):
-    """A group that is a command of its own where no subcommand is named."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=AuditGroup, invoke_without_command=True)
+@click.group(invoke_without_command=True)
 @texts_option
 @cell_option
 @click.option("--requirement", "requirements", multiple=True, help="Only this requirement; repeatable.")
+@click.option(
+    "--checklist",
+    type=click.Path(),
+    metavar="DIR",
+    help="Audit the JSON checklists of DIR instead of the package (docs/audit-checklist.md).",
+)
 @click.option("--as-of", metavar="DATE", help="Audit for this date (default: each cell's own date).")
-@click.option("--format", "form", default="text", show_default=True, help="text, json, table, or a format of findings.")
+@click.option(
+    "--within-days",
+    "within",
+    metavar="N",
+    type=click.IntRange(0, 36_525),
+    help="Also list what starts or ends within N days of the date.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "table", "github", "sarif", "junit"]),
+    default="text",
+    show_default=True,
+    help="Form of the result; the last three hold the findings alone, as of `regatta validate`.",
+)
+@click.option("--output", metavar="FILE", type=click.Path(), help="Write the result to FILE, whole or not at all.")
 @package_option
 @click.pass_context
 def audit(
@@ -36,8 +51,11 @@ def audit(
     texts: str | None,
     cells: tuple[str, ...],
     requirements: tuple[str, ...],
+    checklist: str | None,
     as_of: str | None,
+    within: int | None,
     form: str,
+    output: str | None,
     package: str | None,
 ) -> None:
     """Hold each obligation against the text of the law, and say who has read it.
@@ -45,22 +63,61 @@ def audit(
     With --texts the machine looks the passages up and compares numbers, units, kinds of days, dates and force; without,
     only recorded readings speak. No lawyer has read anything: the report says what is open.
 
-    Leaves with 0 where nothing speaks against an obligation, and with 1 otherwise.
+    Leaves with 0 where nothing speaks against an obligation, and with 1 otherwise. What is not assessed is a warning.
     """
     if context.invoked_subcommand is not None:
+        given = [p.opts[0] for p in context.command.params
+                 if context.get_parameter_source(str(p.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+        if given:
+            raise click.UsageError(f"{', '.join(given)}: write options behind {context.invoked_subcommand}.")
         return
     from regatta_tools.provenance.run import run_audit
     from regatta_tools.report import audit as reports
 
-    report = run_audit(package, texts=texts, cells=cells, requirements=requirements, as_of=as_of)
-    if form == "json":
-        write_json(report.as_dict())
-    elif form == "table":
-        click.echo(reports.as_table(report))
-    elif form == "text":
-        click.echo(reports.as_text(report))
+    if checklist is not None:
+        _audit_checklist(
+            checklist, texts, as_of, form, output, package, bool(cells or requirements or within is not None)
+        )
+        return
+    report = run_audit(package, texts=texts, cells=cells, requirements=requirements, as_of=as_of, within=within)
+    text = reports.FORMS[form](report) if form in reports.FORMS else WRITERS[form](report.as_report())
+    if output in (None, "-"):
+        click.echo(text)
     else:
-        raise click.UsageError(f"--format {form}: use text, json or table.")
+        from regatta_tools.files import replace_file
+
+        replace_file(output, f"{text}\n".encode("utf-8", "backslashreplace"))
+        click.echo(reports.closing(report))
+    if not report.ok:
+        raise click.exceptions.Exit(1)
+
+
+def _audit_checklist(
+    folder: str,
+    texts: str | None,
+    as_of: str | None,
+    form: str,
+    output: str | None,
+    package: str | None,
+    narrowed: bool,
+) -> None:
+    """The audit of a checklist of another making, which has no cells of ours and no findings of its own."""
+    from regatta_tools.provenance.checklist import run_checklist
+    from regatta_tools.report import checklist as reports
+
+    if narrowed:
+        raise click.UsageError("--cell, --requirement and --within-days are about the package, not about a checklist.")
+    if form not in reports.FORMS:
+        raise click.UsageError(f"--format {form} is not for a checklist: use {', '.join(reports.FORMS)}.")
+    report = run_checklist(folder, texts=texts, package=package, as_of=as_of)
+    text = reports.FORMS[form](report)
+    if output in (None, "-"):
+        click.echo(text)
+    else:
+        from regatta_tools.files import replace_file
+
+        replace_file(output, f"{text}\n".encode("utf-8", "backslashreplace"))
+        click.echo(reports.closing(report))
     if not report.ok:
         raise click.exceptions.Exit(1)
 
@@ -72,16 +129,17 @@ def audit(
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the sheet to this file.")
 @package_option
 def todo(texts: str | None, cells: tuple[str, ...], everything: bool, output: str | None, package: str | None) -> None:
-    """Write a review sheet (CSV) of what no person has read yet."""
+    """Write a review sheet of what no person has read yet: CSV, or a workbook where FILE ends in .xlsx."""
     from regatta_tools.files import replace_file
-    from regatta_tools.provenance import readings
-    from regatta_tools.provenance.run import open_corpus
-    from regatta_tools.tables.package import read
+    from regatta_tools.provenance import review
+    from regatta_tools.provenance.run import open_corpus, open_package
 
-    sheet = readings.todo(read(package), open_corpus(texts) if texts else None, cells=cells, everything=everything)
+    held = open_package(package, cells=cells)
+    write = review.todo_workbook if output and output.lower().endswith(".xlsx") else review.todo
+    sheet = write(held, open_corpus(texts) if texts else None, cells=cells, everything=everything)
     if output:
-        replace_file(Path(output), sheet)
-        click.echo(f"{output}: fill in {', '.join(readings.FILLED)}, then `regatta audit import {output}`", err=True)
+        replace_file(output, sheet)
+        click.echo(f"{output}: fill in {', '.join(review.FILLED)}, then `regatta audit import {output}`", err=True)
     else:
         click.echo(sheet, nl=False)
 
@@ -92,25 +150,25 @@ def todo(texts: str | None, cells: tuple[str, ...], everything: bool, output: st
 @package_option
 def import_(sheet: str, texts: str | None, package: str | None) -> None:
     """Add the readings of a filled review sheet to audit.csv. All of them, or none."""
-    from regatta_tools.provenance import readings
-    from regatta_tools.provenance.run import open_corpus
-    from regatta_tools.tables.package import read
+    from regatta_tools.provenance import readings, review
+    from regatta_tools.provenance.run import open_corpus, open_package
     from regatta_tools.tables.writing import locate_for_writing
 
-    found = readings.import_sheet(Path(sheet))
-    added = readings.record(read(locate_for_writing(package)), open_corpus(texts), found)
-    click.echo(f"{len(added)} readings added")
+    found = review.import_sheet(Path(sheet))
+    added = readings.record(open_package(locate_for_writing(package)), open_corpus(texts), found)
+    known = len(found) - len(added)
+    click.echo(f"{len(added)} readings added" + (f", {known} were there already" if known else ""))
 
 
 @audit.command()
 @click.argument("citation")
 @click.option("--outcome", required=True, help="verified-clean, citation-defect, ...")
-@click.option("--reader", required=True, help="Who read.")
+@click.option("--reader", required=True, callback=as_typed, help="Who read.")
 @click.option("--kind", required=True, help="machine, ai, human or lawyer.")
 @click.option("--reason-code", default="", help="What in particular is wrong.")
-@click.option("--reason", default="", help="Why, in your words.")
+@click.option("--reason", default="", callback=as_typed, help="Why, in your words.")
 @click.option("--evidence", default="", help="Where facts stand in the passage: fact=start-end ...")
-@click.option("--decision", default="", help="What is to be done.")
+@click.option("--decision", default="", callback=as_typed, help="What is to be done.")
 @click.option("--date", "when", default=None, help="Day of the reading.  [default: today]")
 @texts_option
 @package_option
@@ -119,13 +177,12 @@ def record(citation: str, kind: str, when: str | None, texts: str | None, packag
     from datetime import date
 
     from regatta_tools.provenance import readings
-    from regatta_tools.provenance.run import open_corpus
-    from regatta_tools.tables.package import read
+    from regatta_tools.provenance.run import open_corpus, open_package
     from regatta_tools.tables.writing import locate_for_writing
 
     reading = readings.NewReading(citation, reader_kind=kind, date=when or date.today().isoformat(), **said)
-    (added,) = readings.record(read(locate_for_writing(package)), open_corpus(texts), [reading])
-    click.echo(added)
+    added = readings.record(open_package(locate_for_writing(package)), open_corpus(texts), [reading])
+    click.echo(added[0] if added else "the reading is there already")
 
 
 @audit.command("hash")
@@ -136,11 +193,11 @@ def record(citation: str, kind: str, when: str | None, texts: str | None, packag
 def hash_(texts: str | None, cells: tuple[str, ...], changed: bool, package: str | None) -> None:
     """Record the hash of each held passage in citations.csv."""
     from regatta_tools.provenance.hashes import record_hashes
-    from regatta_tools.provenance.run import open_corpus
-    from regatta_tools.tables.package import read
+    from regatta_tools.provenance.run import open_corpus, open_package
     from regatta_tools.tables.writing import locate_for_writing
 
-    done = record_hashes(read(locate_for_writing(package)), open_corpus(texts), cells=cells, changed=changed)
+    held = open_package(locate_for_writing(package), cells=cells)
+    done = record_hashes(held, open_corpus(texts), cells=cells, changed=changed)
     for citation, why in done.untaken.items():
         click.echo(f"{citation}: {why}", err=True)
     click.echo(f"{len(done.new)} new, {len(done.changed)} changed, {len(done.right)} as recorded, "
@@ -153,10 +210,10 @@ def hash_(texts: str | None, cells: tuple[str, ...], changed: bool, package: str
 def agreement(package: str | None, form: str) -> None:
     """How far readers of the same citations agree."""
     from regatta_tools.provenance import readings
+    from regatta_tools.provenance.run import open_package
     from regatta_tools.report.audit import agreement_text
-    from regatta_tools.tables.package import read
 
-    found = readings.agreement(read(package))
+    found = readings.agreement(open_package(package))
     if form == "json":
         write_json(found)
     else:

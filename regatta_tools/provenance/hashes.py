@@ -15,7 +15,7 @@ from regatta_tools.tables.writing import csv_bytes, json_bytes, renewed, replace
 
 @dataclass
 class Hashed:
-    """What :func:`record_hashes` did: ids of citations by whether their hash is new, changed, right, or not to be had."""
+    """What :func:`record_hashes` did: ids of citations by whether their hash is new, changed, right or not there."""
 
     new: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)

@@ -1,29 +1,33 @@
 """The audit of a package: what the machine holds against the texts, joined with who has read what.
 
 A requirement is *verified clean* only where both stand: no check of the machine speaks against it, and somebody (a
-model, a person, a lawyer) has read each of its citations, as they are today, on a passage that is named by its hash and
-is the one that is held, and found them clean. Without the texts the machine's part is left out and the readings alone speak. What nobody has read,
-or no text is held of, is *not assessed*, which is no outcome of the audit (protocol, section 7).
+model, a person, a lawyer) has read each of its citations, as they are today, on the passage that is held (both are
+named by hash), and found them clean. Without the texts the machine's part is left out and the readings alone speak.
+What nobody has read, or no text is held of, is *not assessed*, which is no outcome of the audit (protocol, section 7).
 """
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from regatta_tools.provenance import checks
 from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, ORDER, Checked, Index
 from regatta_tools.provenance.corpus import Corpus
-from regatta_tools.rules.findings import Finding, ordered
+from regatta_tools.provenance.currency import Change, upcoming
+from regatta_tools.rules.findings import Finding, Report, ordered
 from regatta_tools.rules.registry import rule
 from regatta_tools.tables.package import Package, Record
+from regatta_tools.text import readable
 
 #: Reasons of ``not-assessed`` besides ``text-not-held``.
 NOT_READ, STALE = "not-read", "reading-stale"
+#: Rules on texts of the law, whose findings stand in the folder of the texts and not in the package.
+TEXTS = frozenset({"A101", "A102", "A103", "A104", "A105"})
 
 
 @dataclass
@@ -57,12 +61,21 @@ class Item:
 
 @dataclass
 class AuditReport:
-    """The audit of a package on a day. ``texts`` is the folder of the corpus, empty where none was given."""
+    """The audit of a package on a day.
+
+    ``texts`` is the folder of the corpus, empty where none was given. ``findings`` are those on the package and, with
+    the folder before the name of the file, on the texts. ``upcoming`` is what starts or ends soon, ``None`` where
+    nobody asked. ``files`` and ``records`` count what was read of the package at ``checked``.
+    """
 
     as_of: str
     texts: str
     items: list[Item]
     findings: list[Finding]
+    upcoming: list[Change] | None = None
+    files: int = 0
+    records: int = 0
+    checked: str = ""
 
     @property
     def summary(self) -> dict[str, int]:
@@ -76,12 +89,21 @@ class AuditReport:
         adverse = any(item.outcome not in (CLEAN, NOT_ASSESSED) for item in self.items)
         return not adverse and not any(f.severity == "error" for f in self.findings)
 
+    def as_report(self) -> Report:
+        """The findings for the writers of findings (github, sarif, junit), each at its place in the repository."""
+        # Texts are named from the current folder, and writers count from the package.
+        findings = (replace(f, file=os.path.abspath(f.file)) if f.code in TEXTS else f for f in self.findings)
+        return Report(tuple(findings), files=self.files, records=self.records, checked=self.checked)
+
     def as_dict(self) -> dict[str, Any]:
+        """The JSON form; ``upcoming`` is there where it was asked for."""
+        soon = {} if self.upcoming is None else {"upcoming": [change.as_dict() for change in self.upcoming]}
         return {
             "ok": self.ok,
             "as_of": self.as_of,
             "texts": self.texts,
             "summary": self.summary,
+            **soon,
             "items": [item.as_dict() for item in self.items],
             "findings": [f.as_dict() for f in self.findings],
         }
@@ -94,10 +116,12 @@ def audit_package(
     as_of: date | None = None,
     cells: Iterable[str] = (),
     requirements: Iterable[str] = (),
+    within: int | None = None,
 ) -> AuditReport:
     """Audit the active requirements of a package, all or those of some cells or ids.
 
-    ``as_of`` replaces each cell's own date. Without a ``corpus`` only readings speak.
+    ``as_of`` replaces each cell's own date. Without a ``corpus`` only readings speak. With ``within``, a number of
+    days, the report has what starts or ends so soon.
     """
     index = Index(package)
     wanted, named = set(cells), set(requirements)
@@ -108,16 +132,20 @@ def audit_package(
         if not named or requirement.key in named:
             items.append(_item(index, requirement, corpus, as_of))
     findings = [f for item in items for f in item.findings]
+    if corpus is not None:
+        folder = readable(corpus.folder.as_posix())
+        findings += [replace(f, file=f"{folder}/{f.file}") for f in corpus.findings]
+    audited = [item.requirement for item in items]
     return AuditReport(
         as_of=as_of.isoformat() if as_of else "",
-        texts=_shown(corpus.folder) if corpus else "",
+        texts=readable(corpus.folder.as_posix()) if corpus else "",
         items=items,
-        findings=ordered([*(corpus.findings if corpus else ()), *findings]),
+        findings=ordered(findings),
+        upcoming=None if within is None else upcoming(index, audited, within, as_of),
+        files=len(package.files),
+        records=package.count,
+        checked=str(package.root),
     )
-
-
-def _shown(folder: Path) -> str:
-    return folder.as_posix()
 
 
 def _item(index: Index, requirement: Record, corpus: Corpus | None, as_of: date | None) -> Item:
@@ -176,7 +204,7 @@ def latest(index: Index, citation: Record, passage: str = "") -> tuple[list[Reco
             continue
         if current:
             last[reading["reader_kind"], reading["reader"]] = reading
-        else:
+        elif reading["passage_hash"] or reading["outcome"] == NOT_ASSESSED:
             stale = True
     return list(last.values()), stale
 

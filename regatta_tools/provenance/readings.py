@@ -3,20 +3,15 @@
 A reading names the text and the passage by hash, and the item (requirement, citation, source, facts) by hash too: when
 the law's text or the item changes, the reading still stands in the file and no longer counts. Readings that disagree
 are all kept.
-
-The review sheet (:func:`todo`, then :func:`import_sheet`) carries the work to readers and back. Its passages come from
-the user's own texts and go into the sheet alone.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import re
+import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
@@ -26,18 +21,20 @@ from regatta_tools.provenance.corpus import Corpus
 from regatta_tools.tables.descriptor import build
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import DESCRIPTOR, Package, Record, table_specs
+from regatta_tools.tables.reader import read_content
 from regatta_tools.tables.writing import csv_bytes, json_bytes, replace_files
 from regatta_tools.text import shown
-
-#: Columns of the review sheet: what the reader needs, then what the reader fills in.
-GIVEN = ("citation", "requirement", "topic", "duty_en", "duty_vi", "actor", "applies_when", "role", "source", "number",
-         "locator", "text", "text_date", "passage", "facts")  # fmt: skip
-FILLED = ("outcome", "reason_code", "reason", "evidence", "decision", "reader", "reader_kind", "date")
+from regatta_tools.validation.run import parse_as_of
 
 
 @dataclass(frozen=True)
 class NewReading:
-    """What a reader says of one citation. ``row`` is where it stands in a sheet, for messages; 0 where it does not."""
+    """What a reader says of one citation.
+
+    ``item_hash`` and ``passage_hash`` say what the reader had before them, where a sheet carries it: the reading is
+    refused where that is no longer what the package and the texts have. ``row`` is where it stands in a sheet, for
+    messages; 0 where it does not.
+    """
 
     citation: str
     outcome: str
@@ -48,6 +45,8 @@ class NewReading:
     reason: str = ""
     evidence: str = ""
     decision: str = ""
+    item_hash: str = ""
+    passage_hash: str = ""
     row: int = 0
 
 
@@ -55,22 +54,42 @@ def record(package: Package, corpus: Corpus, readings: Sequence[NewReading]) -> 
     """Add readings to the audit files of their cells; returns the new ids.
 
     All are checked before anything is written: the first that cannot stand raises :class:`InputError`. An outcome
-    other than ``not-assessed`` needs a held text with the passage: a reading without evidence is refused.
+    other than ``not-assessed`` needs a held text with the passage: a reading without evidence is refused. A reading
+    that is there already, word for word, is not added again: a sheet may come back twice, each time fuller.
     """
     index = Index(package)
     citations = {r.key: r for r in package.table("citations")}
-    numbers = Counter(r["citation"] for r in package.table("audit"))
+    numbers: dict[str, int] = defaultdict(int)
+    known = set()
+    for old in package.table("audit"):
+        numbers[old["citation"]] = max(numbers[old["citation"]] + 1, _number(old.key))
+        known.add(_said(old.cells))
     rows: dict[str, list[dict[str, str]]] = defaultdict(list)
     for reading in readings:
         citation = citations.get(reading.citation)
         if citation is None:
             raise _refused(reading, f"there is no citation {shown(reading.citation)}", "name one of citations.csv")
         row = _row(index, corpus, citation, reading)
+        if _said(row) in known:
+            continue
+        known.add(_said(row))
+        _check_form(reading, row)
         numbers[citation.key] += 1
         row["id"] = f"{citation.key}-a{numbers[citation.key]}"
         rows[citation["cell"]].append(row)
-    _write(package, rows)
+    if rows:
+        _write(package, rows)
     return [row["id"] for added in rows.values() for row in added]
+
+
+def _number(key: str) -> int:
+    """The number at the end of the id of a reading; 0 where there is none."""
+    match = re.search(r"-a([0-9]+)$", key)
+    return int(match.group(1)) if match else 0
+
+
+def _said(row: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(row[c] for c in table_specs()["audit"].columns if c != "id")
 
 
 def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) -> dict[str, str]:
@@ -81,18 +100,28 @@ def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) ->
     if not reading.reader.strip():
         raise _refused(reading, "nobody is named as the reader", "say who read")
     try:
-        date.fromisoformat(reading.date)
-    except ValueError as error:
+        parse_as_of(reading.date)
+    except InputError as error:
         raise _refused(reading, f"{shown(reading.date)} is not a date", "write it as 2026-11-30") from error
     if reading.outcome == CLEAN and reading.reason_code:
         raise _refused(reading, "a clean reading has a reason code", "leave it out, or change the outcome")
     if reading.outcome not in (CLEAN, NOT_ASSESSED) and not (reading.reason_code and reading.reason.strip()):
         raise _refused(reading, "an adverse outcome says why", "give reason_code and reason")
+    if reading.item_hash not in ("", checks.item_hash(index, citation)):
+        what = f"{citation.key} was changed after the sheet was written"
+        raise _refused(reading, what, "take a new sheet and read it again")
     read, _ = checks.read_citation(index, citation, corpus)
+    if reading.passage_hash not in ("", read.passage.sha256 if read.passage else ""):
+        what = f"the passage of {citation.key} is not the one that the sheet had"
+        raise _refused(reading, what, "name the same texts with --texts, or take a new sheet and read it again")
     if reading.outcome != NOT_ASSESSED and read.passage is None:
         what = f"the outcome {reading.outcome} has no evidence: the passage is not held"
         raise _refused(reading, what, "name the texts with --texts, or record not-assessed")
     evidence = _evidence(index, read, reading)
+    # In one line and NFC, as the tables have it.
+    words = {
+        k: " ".join(unicodedata.normalize("NFC", getattr(reading, k)).split()) for k in ("reason", "reader", "decision")
+    }
     return {
         "id": "",
         "cell": citation["cell"],
@@ -100,16 +129,26 @@ def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) ->
         "citation": citation.key,
         "outcome": reading.outcome,
         "reason_code": reading.reason_code,
-        "reason": " ".join(reading.reason.split()),
-        "reader": reading.reader.strip(),
+        "reason": words["reason"],
+        "reader": words["reader"],
         "reader_kind": reading.reader_kind,
         "date": reading.date,
         "text_hash": read.text.sha256 if read.text else "",
         "passage_hash": read.passage.sha256 if read.passage else "",
         "item_hash": checks.item_hash(index, citation),
         "evidence": evidence,
-        "decision": " ".join(reading.decision.split()),
+        "decision": words["decision"],
     }
+
+
+def _check_form(reading: NewReading, row: dict[str, str]) -> None:
+    """Raise :class:`InputError` for a row with a text that no table may hold (a formula, an invisible character)."""
+    try:
+        table = read_content(csv_bytes([*row], [[*row.values()]]), "", [*row])
+    except UnicodeEncodeError as error:
+        raise _refused(reading, "half of a character, which is no text", "write it anew") from error
+    if table.findings:
+        raise _refused(reading, table.findings[0].message, table.findings[0].mend)
 
 
 def _evidence(index: Index, read: checks.Read, reading: NewReading) -> str:
@@ -149,101 +188,6 @@ def _write(package: Package, rows: Mapping[str, list[dict[str, str]]]) -> None:
     if described:
         # Only where it described the package before: a lost row elsewhere must stay a finding.
         replace_files({package.root / DESCRIPTOR: json_bytes(build(package.root))})
-
-
-# Review sheets
-
-
-def todo(package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), everything: bool = False) -> bytes:
-    """A review sheet in CSV of the citations without a current reading by a person (or of all).
-
-    Where a corpus is given the sheet has each passage, from the reader's own texts.
-    """
-    from regatta_tools.provenance.outcomes import latest
-
-    index = Index(package)
-    wanted = set(cells)
-    out = io.StringIO()
-    writer = csv.DictWriter(out, [*GIVEN, *FILLED], lineterminator="\n", restval="")
-    writer.writeheader()
-    for citation in package.table("citations"):
-        requirement = package.by_id[citation["requirement"]]
-        if requirement["status"] != "active" or (wanted and citation["cell"] not in wanted):
-            continue
-        current, _ = latest(index, citation)
-        if everything or not any(r["reader_kind"] in ("human", "lawyer") for r in current):
-            writer.writerow(_todo_row(index, corpus, requirement, citation))
-    return out.getvalue().encode("utf-8")
-
-
-def _todo_row(index: Index, corpus: Corpus | None, requirement: Record, citation: Record) -> dict[str, str]:
-    from regatta_tools.tables.spreadsheet import neutral
-
-    source = index.sources[citation["source"]]
-    read = checks.read_citation(index, citation, corpus)[0] if corpus else checks.Read(citation, None, None)
-    facts = [
-        f"{f.key}: {f['label']} {f['comparator']} {f['value']} {f['unit']} {f['day_count']}".strip()
-        for f in index.facts.get(requirement.key, [])
-        if f["citation"] == citation.key
-    ]
-    row = {
-        "citation": citation.key,
-        "requirement": requirement.key,
-        **{c: requirement[c] for c in ("topic", "duty_en", "duty_vi", "actor", "applies_when")},
-        "role": citation["role"],
-        "source": source["title"],
-        "number": source["number"],
-        "locator": citation["locator"],
-        "text": read.text.file if read.text else "",
-        "text_date": read.text.date if read.text else "",
-        "passage": read.passage.normal if read.passage else "",
-        "facts": "; ".join(facts),
-    }
-    return {k: neutral(v) for k, v in row.items()}
-
-
-def import_sheet(path: Path) -> list[NewReading]:
-    """The filled rows of a review sheet, CSV or XLSX. Rows without an outcome are passed over.
-
-    Raises :class:`InputError` for a file that is no such sheet.
-    """
-    rows = _sheet_rows(path)
-    header = rows[0] if rows else []
-    missing = [c for c in ("citation", *FILLED) if c not in header]
-    if missing:
-        mend = "take the sheet that `regatta audit todo` writes"
-        raise InputError(f"columns are missing: {', '.join(missing)}", code="U131", place=f"{path}:1", mend=mend)
-    found = []
-    for number, cells in enumerate(rows[1:], 2):
-        row = dict(zip(header, [*cells, *[""] * (len(header) - len(cells))]))
-        if row["outcome"].strip():
-            values: dict[str, Any] = {k: row[k].strip() for k in FILLED}
-            found.append(NewReading(citation=row["citation"].strip(), row=number, **values))
-    if not found:
-        raise InputError("no row has an outcome", code="U131", place=str(path), mend="fill in the column outcome")
-    return found
-
-
-def _sheet_rows(path: Path) -> list[list[str]]:
-    try:
-        if path.suffix.lower() == ".xlsx":
-            from openpyxl import load_workbook
-
-            book = load_workbook(path, read_only=True, data_only=True)
-            sheet = book.worksheets[0]
-            return [["" if v is None else _cell(v) for v in row] for row in sheet.iter_rows(values_only=True)]
-        text = path.read_text(encoding="utf-8-sig")
-        return list(csv.reader(io.StringIO(text, newline=""), strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error, KeyError, ValueError, EOFError) as error:
-        raise InputError(f"the sheet cannot be read: {error}", code="U131", place=str(path)) from error
-    except Exception as error:  # openpyxl lets errors of zip and XML through under their own names
-        if type(error).__module__.split(".")[0] in ("zipfile", "xml", "openpyxl", "lxml", "defusedxml"):
-            raise InputError(f"the sheet cannot be read: {error}", code="U131", place=str(path)) from error
-        raise
-
-
-def _cell(value: Any) -> str:
-    return value.date().isoformat() if hasattr(value, "date") else str(value)
 
 
 # Agreement between readers

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from regatta_tools.provenance.checks import ORDER
+from regatta_tools.provenance.currency import Change
 from regatta_tools.provenance.outcomes import AuditReport, Item
+from regatta_tools.report.findings import as_lines, plain, strict_json
 
 _SAID = {
     "misstates-current-rule": "misstates the current rule",
@@ -22,20 +25,34 @@ NO_LAWYER = (
 
 def as_text(report: AuditReport) -> str:
     """What speaks against an obligation first, then the clean ones in a line each, then the table."""
-    lines: list[str] = []
-    for finding in report.findings:
-        record = f" ({finding.record})" if finding.record else ""
-        lines += [
-            f"{finding.place()}: {finding.severity} {finding.code}: {finding.message}{record}",
-            f"    mend: {finding.mend}",
-        ]
+    lines = [line for finding in report.findings for line in as_lines(finding)]
     if lines:
         lines.append("")
     lines += [_line(item) for item in report.items]
     when = report.as_of or "the date of each cell"
     against = f"against the texts in {report.texts}" if report.texts else "by recorded readings alone (no --texts)"
-    lines += ["", f"As of {when}, {against}.", as_table(report), "", NO_LAWYER]
+    if report.upcoming is not None:
+        lines += ["", *_upcoming(report.upcoming)]
+    lines += ["", plain(f"As of {when}, {against}."), as_table(report), "", NO_LAWYER]
     return "\n".join(lines)
+
+
+def closing(report: AuditReport) -> str:
+    """One line: how many requirements have each outcome that occurs."""
+    counts = ", ".join(f"{n} {_SAID[outcome]}" for outcome, n in report.summary.items() if n)
+    return f"{len(report.items)} requirement{'s' * (len(report.items) != 1)}: {counts or 'none'}"
+
+
+def _upcoming(changes: list[Change]) -> list[str]:
+    if not changes:
+        return ["Nothing starts or ends within these days."]
+    lines = ["What starts or ends:"]
+    for change in changes:
+        column = f"{change.record.spec.name}.{change.column}"
+        lines.append(f"  {change.day}  {change.event.ljust(6)}  {change.record.key} ({column})")
+        if change.requirements != (change.record.key,):
+            lines.append(f"      of {', '.join(change.requirements)}")
+    return lines
 
 
 def _line(item: Item) -> str:
@@ -44,8 +61,8 @@ def _line(item: Item) -> str:
     dates = sorted({e["text_date"] for e in item.evidence if e.get("text_date")})
     of = f"; texts of {', '.join(dates)}" if dates else ""
     why = f" ({', '.join(item.reasons)})" if item.reasons else ""
-    line = f"{item.requirement.key}  {_SAID[item.outcome]}{why}; readings: {readers}{of}"
-    return line + "".join(f"\n    open: {what}" for what in item.open)
+    line = plain(f"{item.requirement.key}  {_SAID[item.outcome]}{why}; readings: {readers}{of}")
+    return line + "".join(f"\n    open: {plain(what)}" for what in item.open)
 
 
 def as_table(report: AuditReport) -> str:
@@ -70,8 +87,17 @@ def agreement_text(found: list[dict[str, Any]]) -> str:
         low, high = pair["interval"]
         kappa = "undefined: only one category used" if pair["kappa"] is None else f"{pair['kappa']:.2f}"
         lines.append(
-            f"{' and '.join(pair['readers'])}: agree on {pair['agree']} of {pair['n']} "
+            f"{plain(' and '.join(pair['readers']))}: agree on {pair['agree']} of {pair['n']} "
             f"[{low:.2f}, {high:.2f}], kappa {kappa}"
         )
         lines += [f"    they differ on {c}" for c in pair["disagreements"]]
     return "\n".join(lines)
+
+
+def as_json(report: AuditReport) -> str:
+    """The report as strict JSON."""
+    return strict_json(report.as_dict())
+
+
+#: Forms of an audit besides those of findings.
+FORMS: dict[str, Callable[[AuditReport], str]] = {"text": as_text, "json": as_json, "table": as_table}

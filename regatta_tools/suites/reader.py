@@ -15,7 +15,7 @@ from regatta_tools.rules.findings import Finding, Report, ordered
 from regatta_tools.rules.registry import rule
 from regatta_tools.tables.model import load_model
 from regatta_tools.tables.package import Cell
-from regatta_tools.text import sha256_json, shown
+from regatta_tools.text import readable, sha256_json, shown
 
 # Keys by which a label file is known even where `labels` itself is misspelt.
 _LABEL_KEYS = frozenset({"labels", "labeller", "labeller_kind", "suite"})
@@ -159,7 +159,7 @@ def _as_suite(value: Any, file: str) -> Any:
     """A bare list of scenarios is a suite named after its file."""
     if isinstance(value, list):
         # The same name for a file whichever Unicode form its system keeps names in.
-        stem = unicodedata.normalize("NFKD", Path(file).stem.lower().replace("đ", "d"))
+        stem = unicodedata.normalize("NFKD", Path(readable(file)).stem.lower().replace("đ", "d"))
         name = "-".join(re.findall("[a-z0-9]+", "".join(c for c in stem if not unicodedata.combining(c))))
         return {"id": name if name[:1].isalpha() else f"suite-{name}".rstrip("-"), "scenarios": value}
     return value
