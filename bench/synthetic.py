@@ -3,8 +3,8 @@
     python bench/synthetic.py FOLDER [--requirements N] [--seed N]
 
 The package has the proportions of the shipped one: cells of 25 requirements and five faults (one of each class),
-three citations and four or five facts a requirement, 13 sources a cell, and texts of about the shipped lengths. Two
-of five cells are in Vietnamese and English. It is clean under `regatta validate`. The same seed gives the same bytes.
+three citations with a reading each and four or five facts a requirement, 13 sources a cell, and texts of about the
+shipped lengths. Two of five cells are in Vietnamese and English. It is clean under `regatta validate`. The same seed gives the same bytes.
 
 Nothing in it is law. Every text says that it is synthetic, and the numbers are those of no text in force: title 35 of
 the CFR and title 53 of the U.S.C. are empty, the sections of the Code of California are out of its range, and the
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
 import json
 import random
@@ -26,8 +27,9 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 from regatta_tools import paths
+from regatta_tools.provenance.checks import Index, item_hash
 from regatta_tools.tables.descriptor import DIALECT, build
-from regatta_tools.tables.package import table_specs
+from regatta_tools.tables.package import read, table_specs
 
 REQUIREMENTS_OF_CELL = 25
 SOURCES_OF_CELL = 13
@@ -189,7 +191,7 @@ def _citations(cell: Cell, duty: Duty, sources: list[tuple[Row, str]]) -> Iterat
             locator = f"{start}({letter})({figure})"
         yield [
             f"{duty.id}-c{number}", cell.id, duty.id, source[0], locator, role,
-            "", "", "", "2026-10-01", "", "", "",
+            "", "", "", "2026-10-01", "regatta-passage/1", _digest(f"passage {duty.id} {number}"), "",
         ]  # fmt: skip
 
 
@@ -204,6 +206,10 @@ def _facts(cell: Cell, duty: Duty, second_form: bool) -> Iterator[Row]:
     for number, fact in enumerate(facts if second_form else facts[:4], 1):
         citation = f"{duty.id}-c{(number - 1) % 3 + 1}"
         yield [f"{duty.id}-f{number}", cell.id, duty.id, citation, *fact, "2020-01-01", ""]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(f"synthetic {text}".encode()).hexdigest()
 
 
 def _later(day: date, count: int, only_business: bool) -> date:
@@ -311,9 +317,30 @@ def write(root: Path, requirements: int, seed: int = 1) -> dict[str, int]:
     for table, content in whole.items():
         _write_table(root / "instruments" / f"{table}.csv", table, content)
     descriptor = build(root)
+    _write_json(root / "datapackage.json", descriptor)
+    rows["audit"] = _write_readings(root)
+    descriptor = build(root)
     descriptor |= {"name": "regatta-synthetic", "title": "Synthetic package", "description": __doc__.splitlines()[0]}
     _write_json(root / "datapackage.json", descriptor)
     return rows
+
+
+def _write_readings(root: Path) -> int:
+    """One reading a citation, which says that nobody read anything. It names what is there by its hash, as all do."""
+    index = Index(read(root))
+    by_cell: dict[str, list[Row]] = {}
+    for citation in index.package.table("citations"):
+        key, cell = citation.key, citation["cell"]
+        by_cell.setdefault(cell, []).append(
+            [
+                f"{key}-a1", cell, citation["requirement"], key, "verified-clean", "", "Synthetic: nothing was read.",
+                "synthetic reader", "ai", AS_OF, _digest(f"text {citation['source']}"), citation["passage_hash"],
+                item_hash(index, citation), "", "",
+            ]
+        )  # fmt: skip
+    for cell, content in by_cell.items():
+        _write_table(root / "instruments" / cell / "audit.csv", "audit", content)
+    return sum(map(len, by_cell.values()))
 
 
 def merge(root: Path, target: Path) -> None:

@@ -261,10 +261,14 @@ def write_audit(world: World, rows: list[dict[str, str]], cell: str = "boats-us"
     redescribe(world.root)
 
 
+#: Rules on the fit of texts and package have their cases in test_sources.py.
+ELSEWHERE = {"A106", "A107"}
+
+
 def test_every_rule_of_the_audit_has_a_wrong_and_a_right_case():
     declared = {code for code, rule in rules().items() if rule.engine == "audit"}
-    assert {case[0] for case in WRONG} == declared - {"A001"}
-    assert {case[0] for case in RIGHT} == declared - {"A001"}
+    assert {case[0] for case in WRONG} == declared - ELSEWHERE
+    assert {case[0] for case in RIGHT} == declared - ELSEWHERE
 
 
 # What of the readings is about the item that a case changes, and comes along: a changed item was read before.

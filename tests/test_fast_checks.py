@@ -244,7 +244,7 @@ def test_a_rule_finds_the_same_in_what_it_needs_and_in_everything(tmp_path, cell
     chosen = [rule for rule in rules().values() if rule.engine == "sql"]
     with closing(whole_database(package)) as whole:
         everything = {r.code: sorted(map(repr, whole.execute(r.query, parameters))) for r in chosen}
-    assert sum(map(bool, everything.values())) > 8
+    assert sum(map(bool, everything.values())) > 5
     for rule in chosen:
         database = sql.Database()
         with closing(database.connection) as connection:

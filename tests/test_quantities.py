@@ -36,7 +36,11 @@ def said(text: str, language: str = "en") -> list[tuple[str, str, str, str]]:
         ("section 15 and § 1005.6(b)(1) of 12 CFR part 1005", []),
         ("on January 15, 2026 at 9:30", []),
         ("paragraph (b)(2) of this section; (3) another", []),
-        ("in no event more than forty days", [("40", "day", "unspecified", "")]),
+        ("in no event more than forty days", [("40", "day", "unspecified", "at-most")]),
+        ("a claim not paid for more than forty days", [("40", "day", "unspecified", "")]),
+        ("may not exceed the following rates: (a) 13 percent; (b) 21 percent", [
+            ("13", "percent", "", "at-most"), ("21", "percent", "", "at-most"),
+        ]),
         ("2 hours for ages 9 to 17 and 1 hour under 9", [
             ("2", "hour", "", ""), ("9", "", "", ""), ("17", "", "", ""), ("1", "hour", "", ""),
             ("9", "", "", "less-than"),

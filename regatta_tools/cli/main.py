@@ -22,6 +22,7 @@ from regatta_tools.cli.query import query
 from regatta_tools.cli.run import run
 from regatta_tools.cli.score import score
 from regatta_tools.cli.sheet import sheet
+from regatta_tools.cli.sources import sources
 from regatta_tools.cli.validate import validate
 from regatta_tools.errors import RegattaError
 
@@ -38,7 +39,7 @@ def cli() -> None:
     """
 
 
-for command in (validate, audit, fmt, explain, query, export, sheet, cell, run, score, calibrate):
+for command in (validate, audit, sources, fmt, explain, query, export, sheet, cell, run, score, calibrate):
     cli.add_command(command)
 
 

@@ -100,9 +100,8 @@ def read_checklist(folder: Path | str) -> list[Entry]:
     for path in files:
         for entry in _read_file(path):
             if (other := seen.get(entry.id)) is not None:
-                where = f"{other.file}:{other.line}"
-                what = f"the id {shown(entry.id)} stands in {where} already"
-                raise _unusable(what, f"{entry.file}:{entry.line}", "give each requirement an id of its own")
+                what = f"the id {shown(entry.id)} stands in {other.file}:{other.line} already"
+                raise _unusable(what, f"{path}:{entry.line}", "give each requirement an id of its own")
             seen[entry.id] = entry
             entries.append(entry)
     return entries

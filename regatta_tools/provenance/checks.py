@@ -233,6 +233,9 @@ def read_citation(index: Index, citation: Record, corpus: Corpus) -> tuple[Read,
         return nothing, [Trouble("missing-locator", citation, "locator", problem)]
     if text is None:
         return nothing, [Trouble("text-not-held", citation, "source", corpus.why_none(source.key))]
+    if text.language != (language := language_of(source["jurisdiction"])):
+        what = f"{text.file} is not in the language of the law ({language}), and nothing can be looked up in it"
+        return nothing, [Trouble("text-not-held", citation, "source", what)]
     other = _other_instrument(source["number"], citation["locator"], text)
     if other:
         return nothing, [Trouble("wrong-instrument", citation, "source", other)]
@@ -256,12 +259,13 @@ def read_citation(index: Index, citation: Record, corpus: Corpus) -> tuple[Read,
 
 # The title of a federal code, and the number of a Vietnamese instrument: what tells one instrument from another.
 _US_TITLE = re.compile(r"([0-9]+)\s+(C\.?F\.?R\.?|U\.?S\.?C\.?|CCR|NYCRR|ILCS)(?![A-Za-z])")
+_CCR_TITLE = re.compile(r"Cal\. Code Regs\. tit\. ([0-9]+)")
 _VN_NUMBER = re.compile(r"[0-9]{1,4}/[0-9]{4}/[A-ZĐ0-9-]+")
 
 
 def _other_instrument(number: str, locator: str, text: SourceText) -> str:
     """What to say where the held text is by its own header another instrument than the one cited."""
-    held = text.header.get("number", "")
+    held = _CCR_TITLE.sub(r"\1 CCR", text.header.get("number", ""))
     for pattern in (_VN_NUMBER, _US_TITLE):
         cited = _instrument(pattern, number)
         if cited and _instrument(pattern, held) and cited not in {_plain(m) for m in pattern.finditer(held)}:
@@ -303,13 +307,18 @@ def _facts(index: Index, read: Read, facts: list[Record]) -> list[Trouble]:
     return troubles
 
 
-def place_facts(index: Index, read: Read) -> dict[str, tuple[int, int]]:
-    """Where the facts of a citation stand in its passage, as far as the machine places them beyond doubt."""
+def against_facts(index: Index, read: Read) -> list[Trouble]:
+    """What the passage of a citation has against the facts that rest on it; nothing where there is no passage."""
     if read.passage is None:
-        return {}
+        return []
     read.spans.clear()
     own = [f for f in index.facts.get(read.citation["requirement"], []) if f["citation"] == read.citation.key]
-    _facts(index, read, own)
+    return _facts(index, read, own)
+
+
+def place_facts(index: Index, read: Read) -> dict[str, tuple[int, int]]:
+    """Where the facts of a citation stand in its passage, as far as the machine places them beyond doubt."""
+    against_facts(index, read)
     return dict(read.spans)
 
 

@@ -43,6 +43,9 @@ ENDING = ".txt"
 #: Header keys without which a text cannot be told from another.
 NEEDED = ("source-id", "as-of")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?(?![0-9])")
+#: Letters that Vietnamese has and English has not, and the share of them above which a text is Vietnamese (law: 0.15).
+_VIETNAMESE = re.compile("[ăđơưạ-ỹĂĐƠƯẠ-Ỹ]")
+_SHARE = 0.05
 _HEADING = re.compile(r"^## +(\S.*?)\s*$", re.MULTILINE)
 
 
@@ -78,18 +81,25 @@ class SourceText:
     def title(self) -> str:
         return self.header.get("title", "")
 
+    @cached_property
+    def language(self) -> str:
+        """``vi`` for a text in Vietnamese letters, else ``en``."""
+        return language_of_text("".join(section.body for section in self.sections))
+
 
 @dataclass
 class Corpus:
     """The texts of a folder, by source id, each list with the latest text last.
 
-    ``findings`` says what is wrong, ``unusable`` names the sources of files that are no text for one of these reasons.
+    ``findings`` says what is wrong, ``unusable`` names the sources of files that are no text for one of these reasons;
+    ``files`` counts what was looked at.
     """
 
     folder: Path
     texts: dict[str, list[SourceText]] = field(default_factory=dict, repr=False)
     findings: list[Finding] = field(default_factory=list)
     unusable: set[str] = field(default_factory=set)
+    files: int = 0
 
     def latest(self, source: str) -> SourceText | None:
         """The latest text of a source, an undated one only where there is no other; see :meth:`why_none`."""
@@ -130,6 +140,7 @@ def read_corpus(folder: Path | str) -> Corpus:
     corpus = Corpus(folder)
     for path in sorted(folder.iterdir()):
         if path.suffix.lower() == ENDING:
+            corpus.files += 1
             text = read_text(path, path.name, corpus.findings)
             if text is None:
                 corpus.unusable.add(source_of(path.name))
@@ -139,6 +150,12 @@ def read_corpus(folder: Path | str) -> Corpus:
         held.sort(key=lambda text: (text.date, text.file))
         corpus.findings += _same_date(source, held)
     return corpus
+
+
+def language_of_text(text: str) -> str:
+    """``vi`` for a text in Vietnamese letters, else ``en``: what the two countries of the package write law in."""
+    letters = sum(map(str.isalpha, text))
+    return "vi" if letters and len(_VIETNAMESE.findall(text)) / letters > _SHARE else "en"
 
 
 def source_of(file: str) -> str:
@@ -189,14 +206,14 @@ def parse_text(content: str, file: str, sha256: str, findings: list[Finding]) ->
     wrong = ""
     if header["source-id"] != source:
         wrong = f"the header says source {shown(header['source-id'])}"
-    elif when and not _is_day_or_month(when):
+    elif when and not is_day_or_month(when):
         wrong = f"as-of is {when}, which is no day of the calendar"
     elif dated and dated != when:
         wrong = f"the file is named by the date {shown(dated)}, and as-of says {shown(header['as-of'])}"
     if wrong:
         findings.append(_finding("A102", file, 1, wrong))
         return None
-    sections = _sections(content, start)
+    sections = cut(content, start)
     if not sections:
         findings.append(_finding("A103", file, 1, "the text has no section"))
         return None
@@ -206,7 +223,7 @@ def parse_text(content: str, file: str, sha256: str, findings: list[Finding]) ->
     return SourceText(source, file, header, tuple(sections), sha256)
 
 
-def _is_day_or_month(text: str) -> bool:
+def is_day_or_month(text: str) -> bool:
     try:
         date.fromisoformat(text if len(text) == 10 else f"{text}-01")
     except ValueError:
@@ -227,7 +244,8 @@ def _header(content: str) -> tuple[dict[str, str], int]:
     return header, at
 
 
-def _sections(content: str, start: int) -> list[Section]:
+def cut(content: str, start: int = 0) -> list[Section]:
+    """The sections of a text, from an offset on: what stands below each ``## `` heading."""
     heads = list(_HEADING.finditer(content, start))
     ends = [head.start() for head in heads[1:]] + [len(content)]
     return [

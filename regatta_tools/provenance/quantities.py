@@ -108,24 +108,40 @@ class _Grammar:
             if pattern.match(behind):
                 return name
         clause = re.split(r"[;:]|\.\s", text[max(earliest, start - 160) : start])[-1]
+        name, cue, ends = self._last_cue(clause)
+        if not name:
+            return self._of_the_list(text[max(0, start - 600) : start])
+        if name == "at-least" and self.each.search(clause, ends):
+            return "at-most"  # at least every 90 days: not more than 90 days apart
+        if name == "at-most" and self.earlier.match(behind):
+            return "at-least"  # not later than 3 hours before: three hours or more
+        if name in ("more-than", "less-than") and self.negation.search(clause[:cue]):
+            # "shall not be more than", but also "if not paid for more than": position does not tell them apart.
+            return ""
+        return name
+
+    def _last_cue(self, clause: str) -> tuple[str, int, int]:
+        """The bounding words nearest to the end of a clause: their comparator, start and end; else an empty name."""
         last = ("", -1, -1)
         for name, pattern in self.before:
             for match in pattern.finditer(clause):
                 if self.weak.fullmatch(match.group()) and len(clause) - match.end() > 14:
                     continue  # "từ ngày ... là 12%", "over the counter ... 30 days": it speaks of something else
                 # "not more than" holds "more than": the one that ends last, and of those the longer.
-                if (match.end(), -match.start()) > (last[1], -last[2]) or last[1] < 0:
-                    last = (name, match.end(), match.start())
-        name = last[0]
-        if name == "at-least" and self.each.search(clause, last[1]):
-            return "at-most"  # at least every 90 days: not more than 90 days apart
-        if name == "at-most" and self.earlier.match(behind):
-            return "at-least"  # not later than 3 hours before: three hours or more
-        if name in ("more-than", "less-than") and self.negation.search(clause[: last[2]]):
-            return (
-                ""  # "in no event more than", but also "if not paid for more than": position does not tell them apart
-            )
-        return name
+                if (match.end(), -match.start()) > (last[2], -last[1]) or last[2] < 0:
+                    last = (name, match.start(), match.end())
+        return last
+
+    def _of_the_list(self, before: str) -> str:
+        """The bound in the words that lead to a list: "may not pass the following rates: (a) 13 percent; ..."."""
+        sentence = re.split(r"\.\s", before)[-1]
+        for colon in reversed([m.start() for m in re.finditer(":", sentence)]):
+            lead = re.split(r"[;:]", sentence[:colon])[-1]
+            name, cue, ends = self._last_cue(lead)
+            plain = not self.weak.fullmatch(lead[cue:ends]) and not any(c.isdigit() for c in lead[ends:])
+            if name in ("at-most", "at-least") and plain and len(lead) - ends <= 60:
+                return name
+        return ""
 
     def number(self, tokens: list[Token], at: int) -> tuple[Decimal, int] | None:
         raise NotImplementedError
@@ -188,7 +204,9 @@ class _English(_Grammar):
         re.compile(r"\(\w{1,5}(?:-\w)?\)"),
     )
     before = _bounds(
-        at_most=r"not later than|no later than|within|(?:not|no) more than|(?:not|never) (?:to )?exceed(?:ing)?|up to|"
+        at_most=r"in no (?:event|case)(?: \w+){0,5} (?:later|more) than|"
+        r"(?:may|shall|must) not(?: [\w-]+){1,8} (?:(?:more|greater) than|in excess of)|until|only|every|"
+        r"not later than|no later than|within|(?:not|no) more than|(?:not|never) (?:to )?exceed(?:ing)?|up to|"
         r"at most|"
         r"(?:a )?maximum(?: of)?|not to be more than|not over|no longer than|not longer than|no greater than|"
         r"not greater than|by the|before the",
@@ -201,7 +219,7 @@ class _English(_Grammar):
     behind = _bounds(
         at_least=r"\s*(?:or|and) (?:more|greater|longer|over|above)", at_most=r"\s*or (?:less|fewer|under|below)"
     )
-    weak = re.compile(r"over|under|above|below|by the|before the|within|minimum|maximum", re.I)
+    weak = re.compile(r"over|under|above|below|by the|before the|within|minimum|maximum|until|only|every", re.I)
     earlier = re.compile(r"\s*(?:prior to|before|in advance)", re.I)
     each = re.compile(r"\b(?:every|each|once)\b", re.I)
     negation = re.compile(r"\b(?:no|not|nor|never|neither)\b", re.I)
