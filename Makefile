@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
+# Processes that share the tests; each holds up to a gigabyte where a model runs in it.
+TEST_JOBS ?= 2
 # Everything comes from the lock file; litellm must not fetch its price list when it is imported.
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 STAMP := $(VENV)/.installed
@@ -33,8 +35,10 @@ $(STAMP): requirements.lock pyproject.toml
 demo: setup
 	@$(PY) -m regatta_tools.demo
 
+# Twice: everything, then what reads, writes and speaks where the locale knows no letter beyond ASCII.
 test: setup
-	$(PY) -m pytest -q
+	$(PY) -m pytest -q -n $(TEST_JOBS)
+	LC_ALL=C LANG=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 $(PY) -m pytest -q -n $(TEST_JOBS) -m locale
 
 schema: setup
 	$(PY) -m regatta_tools.schema_build

@@ -48,7 +48,14 @@ def readable(name: str) -> str:
         return name
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def canonical_json(content: Any) -> str:
+    """JSON with sorted keys and no spaces."""
+    return _CANONICAL.encode(content)
+
+
 def sha256_json(content: Any) -> str:
-    """SHA-256 of canonical JSON (sorted keys, no spaces, UTF-8)."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+    """SHA-256 of canonical JSON in UTF-8."""
+    return hashlib.sha256(canonical_json(content).encode("utf-8")).hexdigest()

@@ -18,6 +18,18 @@ ROOT = Path(__file__).resolve().parents[1]
 settings.register_profile("regatta", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 settings.load_profile("regatta")
 
+# What reads, writes and speaks: these files run a second time under the C locale (make test).
+LOCALE = {
+    "test_cases", "test_cli_validate", "test_export", "test_finding_formats", "test_formatter", "test_locale",
+    "test_pages", "test_reader", "test_sheets", "test_store", "test_suites", "test_validation",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.stem in LOCALE:
+            item.add_marker(pytest.mark.locale)
+
 
 def redescribe(root: Path) -> None:
     """Write datapackage.json anew, so that an edit of a table is the only thing that is wrong."""

@@ -618,7 +618,7 @@ def test_a_sheet_goes_out_and_comes_back_as_a_workbook(world, tmp_path):
 def test_a_passage_longer_than_a_cell_of_excel_is_cut_and_says_so(world, tmp_path):
     from openpyxl import load_workbook
 
-    world.edit("By March 31", "Nghĩa vụ dài. " * 4000 + "By March 31")
+    world.edit("By March 31", "A long duty. " * 4000 + "By March 31")
     path = tmp_path / "review.xlsx"
     path.write_bytes(review.todo_workbook(world.write().package(), world.corpus()))
     at = review.COLUMNS.index("passage") + 1

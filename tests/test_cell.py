@@ -345,7 +345,14 @@ def test_the_example_counts_for_nothing(package_copy, tmp_path):
 
 def test_each_step_moves_with_its_evidence(package_copy, tmp_path):
     runs = tmp_path / "runs"
-    assert [steps(package_copy, "insurance-us", runs)[n].state for n in range(1, 7)] == ["done"] * 3 + ["open"] * 3
+    assert [steps(package_copy, "insurance-us", runs)[n].state for n in range(1, 7)] == ["done"] * 4 + ["open"] * 2
+    audit = Sheet(package_copy, "audit")
+    readings, audit.rows = audit.rows, []
+    audit.save()
+    assert steps(package_copy, "insurance-us", runs)[4].state == "open"
+    audit.rows = readings[1:]
+    audit.save()
+    assert steps(package_copy, "insurance-us", runs)[4].state == "begun"
 
     requirements = Sheet(package_copy, "requirements")
     requirements.save(requirements.set("insurance-us-r25", status="retired"))

@@ -16,12 +16,13 @@ from conftest import ROOT, one_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regatta_tools.provenance import citation_checks
+from regatta_tools.provenance import checks, citation_checks
 from regatta_tools.rules.registry import rules
 from regatta_tools.safety import Below, references_at_most, unsafe, unsafe_references
 from regatta_tools.tables import reader
 from regatta_tools.tables.package import Package, Record, read, table_specs
 from regatta_tools.tables.shape import validator
+from regatta_tools.text import sha256_json
 from regatta_tools.validation import expressions, keys, mentions, numbers, schema, sql
 from regatta_tools.validation.run import check_package
 
@@ -263,6 +264,15 @@ def test_only_what_rules_read_is_copied(package):
         assert connection.execute("SELECT count(*) FROM facts").fetchone() == (0,)
 
 
+def test_a_table_is_there_for_a_query_that_only_counts_its_rows(package):
+    database = sql.Database()
+    query = "SELECT _record, (SELECT count(*) FROM facts) FROM cells"
+    with closing(database.connection) as connection:
+        database.prepare(query, {})
+        database.fill(package)
+        assert connection.execute(query).fetchall() == [(0, len(package.rows("facts")))]
+
+
 def test_a_check_leaves_the_package_as_it_was(package):
     before = [[*record.values] for record in package]
     assert check_package(package) == check_package(package)
@@ -395,3 +405,17 @@ def test_the_shipped_package_is_settled_by_the_short_ways():
     """They are worth having: hardly a file or text of the real package needs the long ones."""
     tables = [table for parts in read(ROOT)._unmade.values() for _, table in parts]
     assert len(tables) > 30 and all(table.known_offsets is None and not table.kept_text for table in tables)
+
+
+def test_the_hash_of_an_item_put_together_is_that_of_the_whole():
+    package = read(ROOT)
+    index = checks.Index(package)
+    for citation in package.table("citations")[::7]:
+        facts = [f for f in package.table("facts") if f["requirement"] == citation["requirement"]]
+        whole = {
+            "requirement": checks._cells(package.by_id[citation["requirement"]], ("status", "replaced_by")),
+            "citation": checks._cells(citation, ("note", "passage_hash", "normalisation")),
+            "source": checks._cells(package.by_id[citation["source"]], ("note", "url", "title", "title_vi", "issuer")),
+            "facts": sorted(map(checks._cells, facts), key=json.dumps),
+        }
+        assert checks.item_hash(index, citation) == sha256_json(whole)

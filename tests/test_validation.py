@@ -229,7 +229,7 @@ def _(root: Path) -> Place:
 
 @case("P014")
 def _(root: Path) -> Place:
-    for name in ("citations", "facts", "requirements"):
+    for name in ("audit", "citations", "facts", "requirements"):
         sheet = Sheet(root, name)
         row = sheet.find("insurance-us-r25")
         sheet.rows = [[c.replace("insurance-us-r25", "insurance-us-example") for c in cells] for cells in sheet.rows]

@@ -10,10 +10,11 @@ Outcomes are those of the published audit (protocol, section 7), and ``not-asses
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -28,7 +29,7 @@ from regatta_tools.provenance.locators import language_of, targets_of
 from regatta_tools.provenance.quantities import Quantity, dates, quantities
 from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.package import Package, Record
-from regatta_tools.text import sha256_json, shown
+from regatta_tools.text import canonical_json, shown
 
 CLEAN, NOT_ASSESSED = "verified-clean", "not-assessed"
 MISSTATES, DEFECT, NON_BINDING = "misstates-current-rule", "citation-defect", "non-binding-source-only"
@@ -117,6 +118,13 @@ class Index:
         self.citations = _by(package.table("citations"), "requirement")
         self.facts = _by(package.table("facts"), "requirement")
         self.readings = _by(package.table("audit"), "citation")
+        self._shared: dict[tuple[str, str], str] = {}
+
+    def shared(self, what: str, key: str, content: Callable[[], Any]) -> str:
+        """Canonical JSON that the hashes of several citations have in common, written once."""
+        if (what, key) not in self._shared:
+            self._shared[what, key] = canonical_json(content())
+        return self._shared[what, key]
 
 
 def _by(records: Iterable[Record], column: str) -> Mapping[str, list[Record]]:
@@ -132,19 +140,33 @@ def item_hash(index: Index, citation: Record) -> str:
     What does not bear on the reading (remarks, addresses, the hash of the passage, which a reading has itself) is left
     out, so that a mended note does not call for a new reading.
     """
-    requirement = index.package.by_id.get(citation["requirement"])
-    source = index.sources.get(citation["source"])
-    content = {
-        "requirement": _cells(requirement, ("status", "replaced_by")),
-        "citation": _cells(citation, ("note", "passage_hash", "normalisation")),
-        "source": _cells(source, ("note", "url", "title", "title_vi", "issuer")),
-        "facts": sorted((_cells(f) for f in index.facts.get(citation["requirement"], [])), key=json.dumps),
+    of, source = citation["requirement"], citation["source"]
+
+    def requirement() -> dict[str, str]:
+        return _cells(index.package.by_id.get(of), ("status", "replaced_by"))
+
+    def facts() -> list[dict[str, str]]:
+        return sorted((_cells(f) for f in index.facts.get(of, [])), key=json.dumps)
+
+    def text() -> dict[str, str]:
+        return _cells(index.sources.get(source), ("note", "url", "title", "title_vi", "issuer"))
+
+    parts = {
+        "citation": canonical_json(_cells(citation, ("note", "passage_hash", "normalisation"))),
+        "facts": index.shared("facts", of, facts),
+        "requirement": index.shared("requirement", of, requirement),
+        "source": index.shared("source", source, text),
     }
-    return sha256_json(content)
+    # Put together this is the canonical JSON of the whole.
+    whole = ",".join(f'"{name}":{part}' for name, part in parts.items())
+    return hashlib.sha256(f"{{{whole}}}".encode()).hexdigest()
 
 
 def _cells(record: Record | None, without: tuple[str, ...] = ()) -> dict[str, str]:
-    return {} if record is None else {k: v for k, v in record.cells.items() if v and k not in without}
+    if record is None:
+        return {}
+    cells = zip(record.spec.columns, record.values, strict=True)
+    return {column: text for column, text in cells if text and column not in without}
 
 
 def check(index: Index, requirement: Record, corpus: Corpus, day: date) -> Checked:

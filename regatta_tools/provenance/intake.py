@@ -1,14 +1,16 @@
 """Taking a text of the law that a user has: plain text, HTML, a PDF with a text layer, or eCFR XML, cut into sections.
 
 Sections are recognised by headings at the start of a line: ``§ 1005.6 Title``, ``Section 12. Title``,
-``Điều 5. Title``; in eCFR XML by its own elements (DIV8 sections, DIV9 appendices); and in a text that has them already, by lines
-``## LOCATOR``. Nothing is guessed: a heading that stands there twice is refused, and so is a text without any.
+``Điều 5. Title``; in eCFR XML by its own elements (DIV8 sections, DIV9 appendices); and in a text that has them
+already, by lines ``## LOCATOR``. Nothing is guessed: a heading that stands there twice is refused, and so is a text
+without any.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -75,56 +77,100 @@ _HEADINGS = (
     re.compile(
         rf"^[ \t]*((?:Section|SECTION|Sec\.|SEC\.)[ \t]+[0-9][0-9A-Za-z]*(?:[.\-][0-9A-Za-z]+)*)(?![\w(]){_TITLE}", re.M
     ),
-    re.compile(r"^[ \t]*((?:Điều|ĐIỀU)[ \t]+[0-9]+[a-zđ]?)(?:[.:][^\n]{0,300}|[ \t]*)$", re.M),
+    re.compile(
+        r"^[ \t]*((?:Điều|ĐIỀU)[ \t]+[0-9]+[a-zđ]?(?=[ \t]*$|[.:])"
+        r"|(?:Phụ lục|PHỤ LỤC)(?:[ \t]+[IVXLC0-9]+)?(?=[ \t]*$))"
+        r"(?:[.:][^\n]{0,300}|[ \t]*)$",
+        re.M,
+    ),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What stands from one heading to the next; ``start`` and ``line`` are where it begins."""
+
+    heading: str
+    body: str
+    start: int
+    line: int
 
 
 def _by_headings(path: Path, text: str, notes: tuple[str, ...]) -> Taken:
     text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
     if re.search(r"^## +\S", text, re.M):
         return Taken(tuple((s.heading, s.body) for s in cut(text)), notes)
-    lines = [0, *(m.end() for m in re.finditer("\n", text))]
     found = max(([*pattern.finditer(text)] for pattern in _HEADINGS), key=len)
     if not found:
         what = "no section is recognised: no line begins with § 5, Section 5 or Điều 5"
         raise _refused(path, what, _BY_HAND)
+    breaks = [m.start() for m in re.finditer("\n", text)]
     ends = [m.start() for m in found[1:]] + [len(text)]
-    pieces = [
-        (_heading(match.group(1)), text[match.start() : end].strip(), sum(at <= match.start(1) for at in lines))
-        for match, end in zip(found, ends)
-    ]
-    sections = _without_contents(path, pieces)
-    before = text[: found[0].start()].strip()
+    pieces = _without_contents(
+        [
+            _Piece(_heading(m.group(1)), text[m.start() : end].strip(), m.start(), bisect_left(breaks, m.start(1)) + 1)
+            for m, end in zip(found, ends)
+        ]
+    )
+    _refuse_doubled(path, pieces)
+    before = len(text[: pieces[0].start].strip())
     if before:
-        notes = (*notes, f"{len(before):,} characters before the first section are left out")
-    return Taken(tuple((heading, _guarded(body)) for heading, body, _ in sections), notes)
+        notes = (*notes, f"{before:,} characters before the first section are left out")
+    return Taken(tuple((piece.heading, _titles_as_notes(_guarded(piece.body))) for piece in pieces), notes)
 
 
 def _heading(text: str) -> str:
-    """A heading as locators write it: ``§ 12``, ``Section 12``, ``Điều 5``."""
-    text = " ".join(text.split())
+    """A heading as locators write it: ``§ 12``, ``§ 300gg-5``, ``Section 12``, ``Điều 5``, ``Phụ lục II``."""
+    text = " ".join(text.split()).replace("–", "-")
+    text = re.sub(r"^phụ lục", "Phụ lục", text, flags=re.I)
     text = re.sub(r"^§ ?", "§ ", text)
     text = re.sub(r"^(section|sec\.) ", "Section ", text, flags=re.I)
     return re.sub(r"^điều ", "Điều ", text, flags=re.I)
 
 
-def _without_contents(path: Path, pieces: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
-    """The sections, without the lines of a table of contents, which name each of them once more."""
-    full = {heading for heading, body, _ in pieces if "\n" in body}
-    kept: dict[str, tuple[str, str, int]] = {}
-    for heading, body, line in pieces:
-        if "\n" not in body and heading in full:
-            continue
-        if heading in kept:
-            what = f"{heading} is headed twice, in lines {kept[heading][2]} and {line}"
-            raise _refused(path, what, _BY_HAND, line)
-        kept[heading] = (heading, body, line)
-    return list(kept.values())
+def _without_contents(pieces: list[_Piece]) -> list[_Piece]:
+    """The sections, without a table of contents: bare headings, each of which comes again with its words.
+
+    Below the last heading of a table stands what comes before the first section, so that one may have words.
+    """
+    again = next((n for n, piece in enumerate(pieces) if n and piece.heading == pieces[0].heading), 0)
+    if again and not any("\n" in piece.body for piece in pieces[: again - 1]):
+        later = {piece.heading for piece in pieces[again:]}
+        if all(piece.heading in later for piece in pieces[:again]):
+            pieces = pieces[again:]
+    full = {piece.heading for piece in pieces if "\n" in piece.body}
+    return [piece for piece in pieces if "\n" in piece.body or piece.heading not in full]
+
+
+def _refuse_doubled(path: Path, pieces: list[_Piece]) -> None:
+    first: dict[str, _Piece] = {}
+    for piece in pieces:
+        other = first.setdefault(piece.heading, piece)
+        if other is not piece:
+            what = f"{piece.heading} is headed twice, in lines {other.line} and {piece.line}"
+            raise _refused(path, what, _BY_HAND, piece.line)
 
 
 def _guarded(body: str) -> str:
     """A body whose lines are all text: in the corpus a line with ``>`` in front is a note, with ``## `` a heading."""
     return re.sub(r"^(?=>|## )", " ", body, flags=re.M)
+
+
+# The title of a chapter or subpart, which stands behind the last words of a section and before the next one.
+_CHAPTER = re.compile(
+    r"\n[ \t]*(?:(?:Chương|CHƯƠNG|Mục|MỤC|Phần|PHẦN)[ \t]+[IVXLC0-9]+"
+    r"|(?:Subpart|SUBPART|Subchapter|SUBCHAPTER)[ \t]+[A-Z]+)"
+    r"(?![\w(])[^\n.;:]{0,160}(?:\n+[^\n.;:]{1,200}){0,4}$"
+)
+
+
+def _titles_as_notes(body: str) -> str:
+    """A body whose trailing chapter title is a note: it belongs to what comes next, and to no passage."""
+    match = _CHAPTER.search(body)
+    if not match:
+        return body
+    title = " ".join(match.group().split())
+    return f"{body[: match.start()].rstrip()}\n\n> {title}"
 
 
 # HTML
@@ -228,7 +274,7 @@ def _from_xml(path: Path, raw: bytes) -> Taken:
         ) from error
     except RecursionError as error:
         raise _refused(path, "the XML is nested too deeply", "take the file anew") from error
-    except ValueError as error:  # an encoding that nobody knows
+    except (ValueError, LookupError) as error:  # an encoding that nobody knows
         raise _refused(path, f"the XML cannot be read: {error}", "save it as UTF-8") from error
     if not sections:
         raise _refused(path, "the XML has no DIV8 section of the eCFR", f"take the XML of the eCFR, or {_BY_HAND}")

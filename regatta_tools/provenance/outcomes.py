@@ -20,7 +20,6 @@ from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, ORDER, Checked,
 from regatta_tools.provenance.corpus import Corpus
 from regatta_tools.provenance.currency import Change, upcoming
 from regatta_tools.rules.findings import Finding, Report, ordered
-from regatta_tools.rules.registry import rule
 from regatta_tools.tables.package import Package, Record
 from regatta_tools.text import readable
 
@@ -301,22 +300,3 @@ def _open(checked: Checked | None, readings: dict[str, tuple[list[Record], bool]
         if checked.words:
             todo.append(f"{len(checked.words)} fact(s) are words, which the machine does not compare")
     return todo
-
-
-def gate(package: Package) -> list[Finding]:
-    """What ``regatta validate`` asks of readings, without any text: rule A001 on each active requirement.
-
-    Each citation needs a current reading that is clean, and none that is adverse.
-    """
-    index = Index(package)
-    found = []
-    for requirement in package.table("requirements"):
-        if requirement["status"] != "active":
-            continue
-        readings = {c.key: latest(index, c) for c in index.citations.get(requirement.key, [])}
-        outcome, reasons = _outcome(None, readings)
-        if outcome != CLEAN:
-            what = _unread(readings) if outcome == NOT_ASSESSED else f"read as {outcome}: {', '.join(reasons)}"
-            found.append(rule("A001").finding(what, file=requirement.file, line=requirement.line,
-                                              column=requirement.place("id")[1], record=requirement.key))  # fmt: skip
-    return found

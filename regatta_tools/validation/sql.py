@@ -78,8 +78,9 @@ class Database:
         """Note what a query needs. Raises ``sqlite3.Error`` where it is none."""
 
         def note(action: int, table: str | None, column: str | None, *_: Any) -> int:
-            if action == sqlite3.SQLITE_READ and table and column:
-                self._needs.columns[table].add(column)
+            if action == sqlite3.SQLITE_READ and table:
+                # A table of which only the rows are counted is read too, with no column.
+                self._needs.columns[table].update([column] if column else [])
             return sqlite3.SQLITE_OK
 
         self.connection.set_authorizer(note)
