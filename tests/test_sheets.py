@@ -53,7 +53,8 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     links = Sheet(root, "fault_requirements")
     kept = {"insurance-us-r01", "insurance-us-r02", "insurance-us-r05", "insurance-us-r06", fault}
     kept |= {row[links.header.index("requirement")] for row in links.rows if fault in row}
-    for name in ("requirements", "citations", "facts", "faults", "fault_requirements", "fault_values", "fault_probes"):
+    obligations = ("requirements", "citations", "facts", "audit")
+    for name in (*obligations, "faults", "fault_requirements", "fault_values", "fault_probes"):
         table = Sheet(root, name)
         columns = [c for c in ("requirement", "fault") if c in table.header] or ["id"]
         table.rows = [row for row in table.rows if {row[table.header.index(c)] for c in columns} <= kept]

@@ -9,14 +9,16 @@ from regatta_tools.rules.findings import Finding
 from regatta_tools.tables.package import Package, table_specs
 from regatta_tools.text import shown
 
-#: Tables whose ids begin with the id of what a row belongs to, and the column that holds it.
-BELONGS = {
-    "requirements": "cell",
-    "faults": "cell",
-    "citations": "requirement",
-    "facts": "requirement",
-    "fault_probes": "fault",
-}
+#: Tables whose ids begin with the id of what a row belongs to, and the columns that hold it.
+BELONGS = (
+    ("requirements", "cell"),
+    ("faults", "cell"),
+    ("citations", "requirement"),
+    ("facts", "requirement"),
+    ("fault_probes", "fault"),
+    ("audit", "requirement"),
+    ("audit", "citation"),
+)
 
 # The bytes 80 to BF as the Western code page of Windows shows them, or as Latin-1 does.
 _TRAIL = "\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
@@ -27,7 +29,7 @@ _MISREAD = re.compile(
     f"[ÂÃÄÅÆáâï](?:(?<=[ÂÃÄÅÆ])[\x80-\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘“•˜™š›œžŸ]|(?<=á)[º»][{_TRAIL}]|(?<=â)[{_TRAIL}]{{2}}|(?<=ï)»¿)"
 )
 # What a code page does not have is saved as a question mark: a letter inside a word, the sign before a number.
-_LOST = re.compile(r"\?(?:(?<=[^\W\d_]\?)[^\W\d_]|(?<![^\s(]\?)\?* ?\d)")
+_LOST = re.compile(r"\?(?:(?<=[^\W\d_]\?)[^\W\d_]|(?<![^\s(]\?)\?* ?\d|(?<=\s\?)\s)")
 _ADDRESS = re.compile(r"\S+://\S+")
 
 
@@ -47,7 +49,7 @@ def _out_of_step(package: Package) -> Iterator[Finding]:
     for spec in specs.values():
         if spec.identifier:
             ids[spec.class_name] = set(package.column(spec.name, spec.identifier))
-    for name, column in BELONGS.items():
+    for name, column in BELONGS:
         known = ids[specs[name].fields[column]["ref"]]
         pairs = zip(package.column(name, "id"), package.column(name, column), strict=True)
         for index, (own, other) in enumerate(pairs):
