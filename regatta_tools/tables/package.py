@@ -238,9 +238,13 @@ class Package:
         for _, table in self._unmade.get(name, ()):
             yield table.rows
 
+    @cached_property
+    def _specs(self) -> dict[str, TableSpec]:
+        return table_specs()
+
     def column(self, name: str, column: str) -> list[str]:
         """The cells of one column of a table, in the order of its records. Do not change it."""
-        spec = table_specs()[name]
+        spec = self._specs[name]
         kept = {} if self._columns is None else self._columns
         if name not in kept:
             columns: list[list[str]] = [[] for _ in spec.columns]

@@ -241,7 +241,9 @@ def _read_faultless(table: Table, columns: list[str]) -> bool:
         return False
     if _may_hold_formula(text) and any(map(is_forbidden, cells)):
         return False
-    table.header, table.rows = header, rows
+    # Half of the cells repeat another one of the file, and equal ones may be one text in memory.
+    same: dict[str, str] = {}
+    table.header, table.rows = header, [[*map(same.setdefault, row, row)] for row in rows]
     return True
 
 

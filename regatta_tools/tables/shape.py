@@ -44,14 +44,21 @@ def columns_decide(name: str, columns: list[str]) -> bool:
     return schema.keys() <= known and schema["type"] == "object" and set(columns) <= set(schema["properties"])
 
 
-@lru_cache(maxsize=512)
 def column_validator(name: str, column: str) -> Any:
     """The fast validator of a list of values of one column, or ``None`` where every text is right."""
+    items = {k: v for k, v in document()["$defs"][name]["properties"][column].items() if k != "description"}
+    if items.keys() <= {"type"} and "string" in items["type"]:
+        return None
+    return _list_validator(json.dumps(items, sort_keys=True))
+
+
+@lru_cache(maxsize=128)
+def _list_validator(items: str) -> Any:
+    """The fast validator of a list of values of one form, which many columns share."""
     import jsonschema_rs
 
     whole = document()
-    items = whole["$defs"][name]["properties"][column]
-    if items.keys() <= {"description", "type"} and "string" in items["type"]:
-        return None
-    schema = {"$schema": whole["$schema"], "type": "array", "items": items, "$defs": whole["$defs"]}
+    schema = {"$schema": whole["$schema"], "type": "array", "items": json.loads(items)}
+    if "$ref" in items:
+        schema["$defs"] = whole["$defs"]
     return jsonschema_rs.validator_for(schema, validate_formats=True)

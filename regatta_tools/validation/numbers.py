@@ -127,6 +127,8 @@ def opposite_bound(text: str, value: str, comparator: str) -> str | None:
     if opposite is None:
         return None
     bounded, rest = _bounds(text)
+    if all(bound != opposite for _, bound in bounded):
+        return None
     stated = {bound for number, bound in bounded if mentions_number(number, value)}
     return opposite if stated == {opposite} and not mentions_number(rest, value) else None
 
