@@ -16,8 +16,11 @@ import hashlib
 import importlib.metadata
 import io
 import json
+import math
 import os
 import platform
+import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import synthetic
@@ -51,6 +55,7 @@ class Plan:
     """What is measured: numbers of requirements, and how often."""
 
     as_stands: dict[int, int]  # requirements -> rounds of all tools on the package as it stands
+    bound: int | None  # requirements at which the others are stopped once they took longer than the target allows
     merged: dict[int, tuple[int, int]]  # requirements -> rounds of regatta, and of the others in their best layout
     export: dict[int, int]
     query: dict[int, int]
@@ -59,10 +64,11 @@ class Plan:
 
 
 PLANS = {
-    "tiny": Plan({25: 1}, {25: (1, 1)}, {25: 1}, {25: 1}, 1, False),
-    "quick": Plan({250: 2}, {1000: (3, 2)}, {250: 2}, {1000: 3}, 5, False),
+    "tiny": Plan({25: 1}, 50, {25: (1, 1)}, {25: 1}, {25: 1}, 1, False),
+    "quick": Plan({250: 2}, None, {1000: (3, 2)}, {250: 2}, {1000: 3}, 5, False),
     "whole": Plan(
         {250: 3, 1000: 2},
+        100_000,
         {1000: (5, 3), 10_000: (5, 3), 100_000: (3, 1)},
         {1000: 3, 10_000: 1},
         {1000: 5, 10_000: 3},
@@ -82,33 +88,48 @@ class Cost:
     wall: float
     cpu: float
     peak_mb: float
+    stopped: bool = False  # the last process was ended before it was done
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(self.wall + other.wall, self.cpu + other.cpu, max(self.peak_mb, other.peak_mb))
+        peak = max(self.peak_mb, other.peak_mb)
+        return Cost(self.wall + other.wall, self.cpu + other.cpu, peak, self.stopped or other.stopped)
 
 
 Commands = list[list[str]]
 
 
-def run(commands: Commands, folder: Path, *, may_fail: bool = False) -> Cost:
+def run(commands: Commands, folder: Path, *, may_fail: bool = False, most_cpu: float | None = None) -> Cost:
     """Run commands one after another and say what they took, as the operating system accounts for them.
 
-    Raises ``RuntimeError`` where one leaves with another code than 0, since a tool that gives up early is not fast.
+    A tool that has used ``most_cpu`` seconds of the processors is ended there by the operating system. Raises
+    ``RuntimeError`` where one leaves with another code than 0, since a tool that gives up early is not fast.
     """
     total = Cost(0, 0, 0)
     for command in commands:
+        limit = None if most_cpu is None else math.ceil(most_cpu - total.cpu)
         with tempfile.TemporaryFile() as said:
             start = time.perf_counter()
-            child = subprocess.Popen(command, cwd=folder, stdout=said, stderr=subprocess.STDOUT)
+            child = subprocess.Popen(
+                command, cwd=folder, stdout=said, stderr=subprocess.STDOUT, preexec_fn=partial(_limit_cpu, limit)
+            )
             _, status, usage = os.wait4(child.pid, 0)
             wall = time.perf_counter() - start
             child.returncode = os.waitstatus_to_exitcode(status)
-            if child.returncode and not may_fail:
+            stopped = limit is not None and child.returncode in (-signal.SIGXCPU, -signal.SIGKILL)
+            if not stopped and child.returncode and not may_fail:
                 said.seek(0)
                 text = said.read().decode("utf-8", "replace")
                 raise RuntimeError(f"{' '.join(command)} left with {child.returncode}: {text[-500:]}")
-        total += Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+        total += Cost(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, stopped)
+        if stopped:
+            break
     return total
+
+
+def _limit_cpu(seconds: int | None) -> None:
+    """In the child, before the tool starts: the operating system ends it after so many seconds of processor time."""
+    if seconds is not None:
+        resource.setrlimit(resource.RLIMIT_CPU, (max(seconds, 1), max(seconds, 1) + 5))
 
 
 def in_turn(tools: dict[str, Callable[[], Cost]], rounds: dict[str, int]) -> dict[str, list[Cost]]:
@@ -128,6 +149,21 @@ def ratios(others: list[Cost], ours: list[Cost]) -> list[float]:
     Processor time, because it is what the tools need; the clock adds what else the machine was doing.
     """
     return [other.cpu / own.cpu for other, own in zip(others, ours, strict=False)]
+
+
+#: What is wanted of `regatta validate`: so many times faster than each.
+WANTED = {"frictionless": 10, "linkml": 20}
+
+
+def bounds(material: Material, size: int, others: list[str]) -> dict[str, Cost]:
+    """Our cost of a package as it stands, and the others', each stopped once it took 5 % longer than is wanted."""
+    root = material.package(size)
+    found = {"regatta": run(regatta("validate"), root)}
+    for name in others:
+        commands = frictionless() if name == "frictionless" else linkml(root, material.records(size), {"sources"})
+        found[name] = run(commands, root, most_cpu=max(found["regatta"].cpu * WANTED[name] * 1.05, 2))
+        print(f"  {name}: {found[name]}", file=sys.stderr, flush=True)
+    return found
 
 
 def spread(values: Iterable[float], form: str = ".1f") -> str:
@@ -418,9 +454,9 @@ def spoiled(folder: Path) -> list[tuple[str, str, bool, bool]]:
 def _renew(root: Path) -> None:
     """Make the descriptor say what the files are like now, whatever is wrong with them."""
     descriptor = json.loads(_text(root / "datapackage.json"))
-    for resource in descriptor["resources"]:
-        raw = (root / resource["path"]).read_bytes()
-        resource |= {
+    for listed in descriptor["resources"]:
+        raw = (root / listed["path"]).read_bytes()
+        listed |= {
             "bytes": len(raw),
             "hash": f"sha256:{hashlib.sha256(raw).hexdigest()}",
             "rows": len(raw.splitlines()) - 1,
@@ -500,7 +536,7 @@ Written by `{command}`. Do not edit: run it again.
                 ratio = "" if name == "regatta" else spread(ratios(found, costs["regatta"]))
                 rows.append([f"{size:,}", name, *_costs(found), ratio])
             last = size == max(plan)
-            for name, least in (("frictionless", 10), ("linkml", 20)):
+            for name, least in WANTED.items():
                 if name in costs and last:
                     layout = "its best layout" if merged else "the package as it stands"
                     what = f"`regatta validate` against `{name} validate` on {layout}, {size:,} requirements"
@@ -516,10 +552,34 @@ The same files for all: `regatta validate`; `frictionless validate datapackage.j
 JSON, because linkml refuses every `true` in a CSV file).
 
 {self._validation(plan, merged=False)}
-
+{self._bounds()}
 A package of many small files is unkind to the other two: frictionless reads the table that a foreign key leads to
 anew for each file that refers to it, and linkml loads the schema anew for each CSV file. So larger packages are
 measured in another layout.
+"""
+
+    def _bounds(self) -> str:
+        """What is known of a package so large that waiting for the others would take days."""
+        size = self.plan.bound
+        if size is None:
+            return ""
+        found = bounds(self.material, size, self.others)
+        own = found.pop("regatta")
+        rows = [[f"{size:,}", "regatta", *_costs([own]), ""]]
+        for name, cost in found.items():
+            times = cost.cpu / own.cpu
+            shown = f"more than {times:.1f}" if cost.stopped else f"{times:.1f}"
+            rows.append([f"{size:,}", name + (" (stopped, not done)" if cost.stopped else ""), *_costs([cost]), shown])
+            met = "met" if times >= WANTED[name] else "**not met**"
+            self.verdicts.append(
+                f"- `regatta validate` against `{name} validate` on the package as it stands, {size:,} requirements: "
+                f"{shown} times, at least {WANTED[name]} wanted: {met}."
+            )
+        return f"""
+With {size:,} requirements the other tools were ended once they had used 5 % more processor time than the target
+allows; how long they would have taken is not known.
+
+{table(["requirements", "tool", "wall", "cpu", "MB", "runs", "ratio"], rows)}
 """
 
     def merged(self) -> str:
