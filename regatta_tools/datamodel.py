@@ -652,6 +652,56 @@ class VerdictOutcome(str, Enum):
     """
 
 
+class RecordOutcome(str, Enum):
+    """
+    What became of one judgement in a table of verdicts: every outcome of a verdict, and one for a judgement that a run still has to make.
+    """
+    positive = "positive"
+    """
+    The judge says yes.
+    """
+    negative = "negative"
+    """
+    The judge says no.
+    """
+    rated = "rated"
+    """
+    The judge gave a score or a category.
+    """
+    unparsed = "unparsed"
+    """
+    The reply holds no verdict in a known form.
+    """
+    truncated = "truncated"
+    """
+    The token limit cut the reply before a verdict.
+    """
+    refused = "refused"
+    """
+    The judge refused.
+    """
+    filtered = "filtered"
+    """
+    A content filter withheld the reply.
+    """
+    empty = "empty"
+    """
+    The reply was empty.
+    """
+    failed = "failed"
+    """
+    No reply came (error, timeout).
+    """
+    no_answer = "no-answer"
+    """
+    The agent's call failed, so there was no answer to judge.
+    """
+    pending = "pending"
+    """
+    The run has not come to it yet.
+    """
+
+
 class CallOutcome(str, Enum):
     """
     How one call to a model ended.
@@ -1704,6 +1754,132 @@ class Verdict(ConfiguredBaseModel):
         return v
 
 
+class VerdictRecord(ConfiguredBaseModel):
+    """
+    One row of a table of verdicts, the one tidy form from which all measures over several suites are computed. It holds what a run store, the public archive or a table of a user's own says of one judgement.
+    """
+    run: str = Field(default=..., description="""Name of the run that made the verdict. One run has one suite and one cell.""")
+    suite: str = Field(default=..., description="""Name of the suite. The unit that is resampled is a suite in a cell, by a strategy and generator.""")
+    cell: str = Field(default=..., description="""The cell.""")
+    strategy: Optional[str] = Field(default=None, description="""How the suite was made, such as S1 to S4. Empty where nobody says.""")
+    generator: Optional[str] = Field(default=None, description="""Model or people who made the suite. Empty where nobody says.""")
+    repeat: Optional[int] = Field(default=None, description="""Number of the suite among those made in the same way, from 1.""", ge=1)
+    stage: Stage = Field(default=..., description="""Which judge.""")
+    target: Optional[str] = Field(default=None, description="""Requirement (rc) or fault (design, execution); for ac without a scenario, the category; else none.""")
+    fault_class: Optional[FaultClass] = Field(default=None, description="""Class of the fault, for tables whose faults no package holds.""")
+    scenario: Optional[str] = Field(default=None, description="""The scenario. Empty where the verdict is about the whole suite.""")
+    draw: int = Field(default=..., description="""Number of the draw of the agent's answer, from 1.""", ge=1)
+    arm: Optional[Arm] = Field(default=None, description="""What the agent carried, for the execution stage.""")
+    judge: str = Field(default=..., description="""The judge.""")
+    outcome: RecordOutcome = Field(default=..., description="""What became of it.""")
+    value: Optional[str] = Field(default=None, description="""The score or category, for a rating.""")
+    suite_hash: Optional[str] = Field(default=None, description="""Hash of the suite, so that a suite that changed under its name is seen.""")
+
+    @field_validator('run')
+    def pattern_run(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid run format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid run format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('suite')
+    def pattern_suite(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid suite format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid suite format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('cell')
+    def pattern_cell(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid cell format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid cell format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('strategy')
+    def pattern_strategy(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid strategy format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid strategy format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('generator')
+    def pattern_generator(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid generator format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid generator format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('target')
+    def pattern_target(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid target format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid target format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('scenario')
+    def pattern_scenario(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid scenario format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid scenario format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('suite_hash')
+    def pattern_suite_hash(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid suite_hash format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid suite_hash format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
 class MadeWith(ConfiguredBaseModel):
     """
     Hashes of all that a result rests on.
@@ -2024,6 +2200,7 @@ Run.model_rebuild()
 ModelUse.model_rebuild()
 Call.model_rebuild()
 Verdict.model_rebuild()
+VerdictRecord.model_rebuild()
 MadeWith.model_rebuild()
 EvidenceVector.model_rebuild()
 Measures.model_rebuild()

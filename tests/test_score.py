@@ -175,7 +175,7 @@ def check(evidence, table, names):
 _styles = st.sampled_from(["mixed", "mostly negative", "nothing known", "all known", "unfinished"])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), _styles)
 def test_score_equals_the_computation_by_hand(tmp_path_factory, random_, n, style):
     names = [f"s{i}" for i in range(n, 0, -1)]
@@ -189,7 +189,7 @@ def test_score_equals_the_computation_by_hand(tmp_path_factory, random_, n, styl
     assert json.dumps(regatta_tools.score(folder), allow_nan=False) == text
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.randoms(use_true_random=False), st.integers(1, 3), _styles)
 def test_whatever_is_missing_turns_out_to_be_stays_within_the_bounds(tmp_path_factory, random_, n, style):
     names = [f"s{i}" for i in range(1, n + 1)]

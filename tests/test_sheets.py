@@ -184,7 +184,7 @@ _TRAPS = [
 
 @given(st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=6))
 @example([(a, b) for a, b in zip(_TRAPS, reversed(_TRAPS), strict=True)])
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_any_text_comes_back(small, tmp_path_factory, texts):
     root = Path(shutil.copytree(small, tmp_path_factory.mktemp("p") / "package"))
     table = Sheet(root, "requirements")
@@ -956,7 +956,7 @@ def test_entities_are_refused(exported):
 
 
 @given(st.data())
-@settings(max_examples=30)
+@settings(max_examples=14)
 def test_a_damaged_file_never_ends_in_a_traceback(small, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("d")
     root, book = Path(shutil.copytree(small, folder / "package")), folder / "cell.xlsx"

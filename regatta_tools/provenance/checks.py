@@ -134,25 +134,34 @@ def _by(records: Iterable[Record], column: str) -> Mapping[str, list[Record]]:
     return found
 
 
-def item_hash(index: Index, citation: Record) -> str:
-    """SHA-256 of what a reading is about: requirement, citation, source and facts as they stand.
+#: Columns that do not bear on a reading, by table: remarks, addresses, the hash of the passage (which a reading has
+#: itself). A mended note does not call for a new reading.
+LEFT_OUT: dict[str, tuple[str, ...]] = {
+    "requirements": ("status", "replaced_by"),
+    "citations": ("note", "passage_hash", "normalisation"),
+    "facts": (),
+    "sources": ("note", "url", "title", "title_vi", "issuer"),
+}
 
-    What does not bear on the reading (remarks, addresses, the hash of the passage, which a reading has itself) is left
-    out, so that a mended note does not call for a new reading.
+
+def item_hash(index: Index, citation: Record) -> str:
+    """SHA-256 of what a reading is about: requirement, citation, source and facts as they stand, less :data:`LEFT_OUT`.
+
+    :func:`regatta_tools.provenance.item_hashes.item_hashes` gives those of all citations, and much faster.
     """
     of, source = citation["requirement"], citation["source"]
 
     def requirement() -> dict[str, str]:
-        return _cells(index.package.by_id.get(of), ("status", "replaced_by"))
+        return _cells(index.package.by_id.get(of), LEFT_OUT["requirements"])
 
     def facts() -> list[dict[str, str]]:
         return sorted((_cells(f) for f in index.facts.get(of, [])), key=json.dumps)
 
     def text() -> dict[str, str]:
-        return _cells(index.sources.get(source), ("note", "url", "title", "title_vi", "issuer"))
+        return _cells(index.sources.get(source), LEFT_OUT["sources"])
 
     parts = {
-        "citation": canonical_json(_cells(citation, ("note", "passage_hash", "normalisation"))),
+        "citation": canonical_json(_cells(citation, LEFT_OUT["citations"])),
         "facts": index.shared("facts", of, facts),
         "requirement": index.shared("requirement", of, requirement),
         "source": index.shared("source", source, text),

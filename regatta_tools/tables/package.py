@@ -204,6 +204,12 @@ class Package:
         # Tables as read whose rows have not been made records yet: checks of whole columns do without.
         self._unmade: dict[str, list[tuple[TableSpec, Table]]] = {}
         self._columns: dict[str, list[list[str]]] | None = None
+        self._bytes_read: list[tuple[str, str]] = []
+
+    def state(self) -> str:
+        """SHA-256 over the descriptor and the bytes of every file as they were read."""
+        said = self._descriptor.decode("utf-8-sig") if isinstance(self._descriptor, bytes) else self._descriptor
+        return sha256_json([said, self._bytes_read])
 
     @property
     def descriptor(self) -> dict[str, Any]:
@@ -509,6 +515,7 @@ def spec_of(specs: dict[str, TableSpec], file: str) -> TableSpec | None:
 def _read_file(package: Package, spec: TableSpec, file: str) -> Table:
     table = read_table(package.root / file, file, spec.columns)
     package.files.append(file)
+    package._bytes_read.append((file, table.sha256))
     package.findings.extend(table.findings)
     if not table.complete:
         package.incomplete.add(spec.name)
