@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -33,8 +32,8 @@ from scripted_runs import (
 import regatta_tools
 from regatta_tools import prompts
 from regatta_tools.errors import EnvironmentProblem, InputError
-from regatta_tools.harness import store as module
-from regatta_tools.harness.store import RunStore, line_of, write_atomically
+from regatta_tools.files import replace_file
+from regatta_tools.harness.store import RunStore, line_of
 from regatta_tools.llm import client
 
 
@@ -271,26 +270,23 @@ def test_resent_counts_what_was_in_flight_and_nothing_else():
 # -- run.json ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", ["open", "fsync", "replace"])
+@pytest.mark.parametrize("what", ["fdopen", "fsync", "replace"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_the_manifest_is_written_whole_or_not_at_all(made, tmp_path, monkeypatch, what, number):
     suite, script, _ = made
-    real = {"fsync": os.fsync, "replace": os.replace}
+    real = {name: getattr(os, name) for name in ("fdopen", "fsync", "replace")}
 
     def fail(*arguments, **options):
         raise OSError(number, os.strerror(number))
 
-    if what == "open":
-        monkeypatch.setattr(module, "open", fail, raising=False)
-    else:
-        monkeypatch.setattr(os, what, fail)
+    monkeypatch.setattr(os, what, fail)
     with pytest.raises(EnvironmentProblem) as caught:
         play(suite, script, tmp_path / "run")
     assert caught.value.exit_code == 3
     assert caught.value.code == ("E305" if number == errno.ENOSPC else "E304")
     assert sorted(p.name for p in (tmp_path / "run").iterdir() if p.name != ".lock") == []
     monkeypatch.undo()
-    assert os.fsync is real["fsync"] and os.replace is real["replace"]
+    assert all(getattr(os, name) is function for name, function in real.items())
     assert play(suite, script, tmp_path / "run").verdicts
 
 
@@ -299,7 +295,7 @@ def test_an_atomic_write_keeps_the_old_file(tmp_path, monkeypatch):
     path.write_text("old", encoding="utf-8")
     monkeypatch.setattr(os, "replace", mock.Mock(side_effect=OSError(errno.ENOSPC, "full")))
     with pytest.raises(EnvironmentProblem):
-        write_atomically(path, "new")
+        replace_file(path, b"new")
     assert path.read_text(encoding="utf-8") == "old" and [p.name for p in tmp_path.iterdir()] == ["evidence.json"]
 
 
@@ -307,7 +303,7 @@ def test_an_atomic_write_keeps_the_old_file(tmp_path, monkeypatch):
 def test_a_place_that_takes_no_file_is_an_environment_problem(tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(EnvironmentProblem, match="cannot be written"):
-        write_atomically(Path(where), "x")
+        replace_file(where, b"x")
     assert list(tmp_path.iterdir()) == []
 
 

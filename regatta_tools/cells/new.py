@@ -22,13 +22,14 @@ from typing import Any
 from regatta_tools import paths
 from regatta_tools.cells.example import EXAMPLE
 from regatta_tools.errors import InputError
+from regatta_tools.files import replace_files
 from regatta_tools.rules.findings import identity
 from regatta_tools.tables.descriptor import build
 from regatta_tools.tables.formatter import in_order
 from regatta_tools.tables.model import enum_values, load_model
 from regatta_tools.tables.package import DESCRIPTOR, Package, Record, TableSpec, read, table_specs
 from regatta_tools.tables.reader import LOSING
-from regatta_tools.tables.writing import csv_bytes, json_bytes, locate_for_writing, replace_files
+from regatta_tools.tables.writing import csv_bytes, json_bytes, locate_for_writing
 from regatta_tools.text import shown
 from regatta_tools.validation.run import check_package, parse_as_of
 

@@ -15,15 +15,15 @@ from regatta_tools.cli.common import format_option, package_option, write_json
 def score(run: str, form: str, out: str | None, package: str | None) -> None:
     """Compute the evidence vector of a RUN folder: coverage, fault detection by stage, and what is missing."""
     import json
-    from pathlib import Path
 
-    from regatta_tools.harness.store import write_atomically
+    from regatta_tools.files import replace_file
     from regatta_tools.measures.evidence import score as compute
     from regatta_tools.report.evidence import as_text
 
     evidence = compute(run, package=package)
     if out:
-        write_atomically(Path(out), json.dumps(evidence, ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+        text = json.dumps(evidence, ensure_ascii=False, indent=2, allow_nan=False)
+        replace_file(out, f"{text}\n".encode())
     if form == "json":
         write_json(evidence)
     else:

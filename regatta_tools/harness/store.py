@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.files import cannot_write, replace_file
 from regatta_tools.tables.model import enum_values
 
 RUN, JOURNAL, DAMAGED, LOCK = "run.json", "journal.jsonl", "journal.damaged", ".lock"
@@ -51,43 +52,6 @@ def line_of(event: dict[str, Any]) -> bytes:
     """An event as one line of strict JSON in UTF-8. Lone surrogates are escaped: they have no bytes of their own."""
     text = json.dumps(event, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return (_LONE.sub(lambda m: f"\\u{ord(m[0]):04x}", text) + "\n").encode("utf-8")
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing. Raises :class:`EnvironmentProblem` where the folder cannot be written."""
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise cannot_write(path, error) from error
-
-
-def cannot_write(path: Path, error: OSError) -> EnvironmentProblem:
-    """The error for a disk or folder that does not take a file."""
-    full = {
-        errno.ENOSPC: "the disk is full",
-        errno.EDQUOT: "the disk quota is used up",
-        errno.EFBIG: "the file may not grow",
-    }
-    if error.errno in full:
-        return EnvironmentProblem(
-            full[error.errno],
-            code="E305",
-            place=str(path),
-            mend="make room and give the same command again: nothing is lost",
-        )
-    return EnvironmentProblem(
-        f"cannot be written: {error.strerror or error}",
-        code="E304",
-        place=str(path),
-        mend="choose another place with --out",
-    )
 
 
 def _cannot_read(path: Path, error: OSError) -> InputError:
@@ -247,7 +211,7 @@ class RunStore:
                         mend="bring run.json back, or give --out another folder",
                     )
                 self._fragment, self._damaged = None, []
-                write_atomically(path, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
+                replace_file(path, (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
                 self.manifest = manifest
             self._set_aside()
             self._descriptor = os.open(self.folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

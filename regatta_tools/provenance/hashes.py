@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from regatta_tools.errors import InputError
+from regatta_tools.files import replace_files
 from regatta_tools.provenance import checks, passages
 from regatta_tools.provenance.corpus import Corpus
 from regatta_tools.tables.package import DESCRIPTOR, Package
-from regatta_tools.tables.writing import csv_bytes, json_bytes, renewed, replace_files
+from regatta_tools.tables.writing import csv_bytes, json_bytes, renewed
 
 
 @dataclass

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from regatta_tools.errors import InputError
+from regatta_tools.files import replace_files
 from regatta_tools.provenance import checks
 from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, Index
 from regatta_tools.provenance.corpus import Corpus
@@ -22,7 +23,7 @@ from regatta_tools.tables.descriptor import build
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import DESCRIPTOR, Package, Record, table_specs
 from regatta_tools.tables.reader import read_content
-from regatta_tools.tables.writing import csv_bytes, json_bytes, replace_files
+from regatta_tools.tables.writing import csv_bytes, json_bytes
 from regatta_tools.text import shown
 from regatta_tools.validation.run import parse_as_of
 

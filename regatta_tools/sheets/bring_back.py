@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.files import replace_files
 from regatta_tools.rules.findings import Finding, identity, ordered
 from regatta_tools.sheets.grid import Book, Note, SheetFinding, origin_of, read_book
 from regatta_tools.sheets.layout import (
@@ -34,7 +35,7 @@ from regatta_tools.sheets.merge import Merged, merge
 from regatta_tools.sheets.opening import open_workbook, refused
 from regatta_tools.tables.package import DESCRIPTOR, Package, locate, read
 from regatta_tools.tables.reader import LOSING, Table
-from regatta_tools.tables.writing import csv_bytes, json_bytes, locate_for_writing, renewed, replace_files
+from regatta_tools.tables.writing import csv_bytes, json_bytes, locate_for_writing, renewed
 from regatta_tools.text import shown
 from regatta_tools.validation.run import check_package
 

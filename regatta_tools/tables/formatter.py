@@ -25,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.files import replace_files
 from regatta_tools.rules.findings import Finding
 from regatta_tools.rules.registry import rule
 from regatta_tools.safety import unsafe
 from regatta_tools.tables.package import DESCRIPTOR, TableSpec, spec_of, table_specs
 from regatta_tools.tables.reader import LOSING, Table, read_content, read_raw
-from regatta_tools.tables.writing import csv_bytes, json_bytes, renewed, replace_files
+from regatta_tools.tables.writing import csv_bytes, json_bytes, renewed
 from regatta_tools.text import decode
 
 Row = list[str]

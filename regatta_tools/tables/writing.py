@@ -1,21 +1,18 @@
-"""Writing tables: rows to CSV bytes, several files at once, and the descriptor's words about them."""
+"""Writing tables: rows to CSV bytes, and the descriptor's words about them."""
 
 from __future__ import annotations
 
 import copy
 import csv
-import errno
 import hashlib
 import io
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.errors import InputError
 from regatta_tools.tables.package import DESCRIPTOR, locate
 
 _CARRIED = Path(__file__).resolve().parent.parent / "_data"  # the package inside an installed wheel
@@ -77,42 +74,3 @@ def locate_for_writing(path: Any = None) -> Path:
         )
     return root
 
-
-def replace_files(contents: Mapping[Path, bytes]) -> None:
-    """Write several files. All are on the disk beside their places before the first one takes its place.
-
-    So a full disk or a folder without rights leaves every old file as it was
-    (:class:`EnvironmentProblem`). A kill in the middle of the renaming leaves some new and some old
-    files, each of them whole; the descriptor goes last, so R011 then says which ones.
-    """
-    staged: dict[Path, str] = {}
-    try:
-        for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".regatta-", suffix=".tmp")
-            staged[path] = temporary
-            with os.fdopen(handle, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            # mkstemp makes private files; these belong to the package.
-            os.chmod(temporary, path.stat().st_mode & 0o777 if path.exists() else 0o644)
-        for path, temporary in staged.items():
-            os.replace(temporary, os.path.realpath(path))
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        for temporary in staged.values():
-            with suppress(OSError):
-                os.unlink(temporary)
-
-
-def cannot_write(path: Path, error: OSError) -> EnvironmentProblem:
-    """The error for a disk or a folder that does not take a file."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    held = isinstance(error, PermissionError)
-    what = "the disk is full" if full else f"cannot be written: {error.strerror or error}"
-    mend = "make room and give the same command again" if full else "choose another place, or mend its rights"
-    if held:
-        mend = "close the file where it is open in Excel, or mend the rights of its folder"
-    return EnvironmentProblem(what, code="E305" if full else "E304", place=str(path), mend=mend)
