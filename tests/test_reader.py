@@ -299,6 +299,18 @@ def test_a_lone_carriage_return_is_one_finding_a_place(tmp_path):
     assert only(read_text(tmp_path, f'{HEADER}a,"b\rb",c\n')) == ("R008", 2, 5)
 
 
+_WHOLE = [["a", "b", "c"], ["d", "e f", "g"], ["h", "i", "j"]]
+
+
+@given(st.integers(0, 60), st.sampled_from(['"', "\r", "\n", ",", "\x00", "\u200b", ";", '""', "\r\n", '",']))
+def test_a_table_that_lacks_rows_never_passes_for_whole(tmp_path, at, sign):
+    """Whatever is put into a file: where a row is gone, no rule may take the rows that are left for all."""
+    text = HEADER + "".join(",".join(row) + "\n" for row in _WHOLE)
+    table = read_text(tmp_path, text[:at] + sign + text[at:])
+    assert not table.complete or len(table.rows) >= len(_WHOLE)
+    assert table.complete or table.findings
+
+
 def test_a_file_of_invisible_characters_does_not_drown_the_report(tmp_path):
     table = read_text(tmp_path, HEADER + "a,b,c\n" + "\u200b" * 200_000)
     assert len(table.findings) < 30

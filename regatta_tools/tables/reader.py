@@ -70,6 +70,7 @@ class Table:
     size: int = 0
     sha256: str = ""
     path: Path | None = None
+    broken_off: bool = False
 
     @property
     def text(self) -> str:
@@ -103,7 +104,7 @@ class Table:
     @property
     def complete(self) -> bool:
         """Whether every row of the file is in ``rows``."""
-        return not any(f.code in LOSING for f in self.findings)
+        return not self.broken_off and not any(f.code in LOSING for f in self.findings)
 
     def place(self, row: int, cell: int) -> tuple[int, int]:
         """Line and column (from 1, in characters) at which a cell of a row starts; row -1 is the header.
@@ -212,6 +213,8 @@ def read_content(raw: bytes, file: str, columns: list[str]) -> Table:
         return table
     _invisible(table)
     whole = _delimiter(table) and _parse(table)
+    # A lone carriage return ends the reading with a finding of its own, which elsewhere loses nothing.
+    table.broken_off = not whole
     if not whole and not table.header:
         return table
     # Rows before the place at which the quoting breaks are rows like others.
