@@ -245,6 +245,19 @@ def test_links_and_unknown_tables_are_refused(package_copy, tmp_path):
     assert outside.read_bytes() == content
 
 
+@pytest.mark.parametrize("instead", [None, "folder"])
+def test_a_listed_table_that_is_gone_is_refused(package_copy, instead):
+    (package_copy / PROBES).unlink()
+    if instead:
+        (package_copy / PROBES).mkdir()
+    for path in (package_copy, (package_copy / PROBES).parent):
+        [report] = format_paths([path], check=True)
+        assert {f.file: [x.code for x in f.refusals] for f in report.refused} == {PROBES: ["R001"]}
+    # Somebody who names another table is told of that one.
+    [report] = format_paths([package_copy / "instruments" / "sources.csv"], check=True)
+    assert report.ok
+
+
 # The descriptor
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from regatta_tools import paths, schema_build
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.report import pages
 from regatta_tools.tables import descriptor, model
 
 pytest.importorskip("linkml")
@@ -487,7 +488,7 @@ def package(folder: Path) -> Path:
         encoding="utf-8",
     )
     (cells / "insurance-us" / "context" / "roles.csv").write_text(
-        "id,cell,source,name_en,name_vi,goals,limits,valid_from,note\n", encoding="utf-8"
+        "id,cell,source,name_en,name_vi,goals_en,goals_vi,limits_en,limits_vi,escalates_to,valid_from,written,note\n", encoding="utf-8"
     )
     (cells / "insurance-us" / "notes.csv").write_text("a\n", encoding="utf-8")
     return folder
@@ -521,6 +522,25 @@ def test_descriptor_lists_the_files_with_their_content(tmp_path: Path) -> None:
 
 def test_descriptor_of_nothing(tmp_path: Path) -> None:
     assert descriptor.build(tmp_path)["resources"] == []
+
+
+@pytest.mark.parametrize(("make", "code"), [("folder", "R001"), ("link", "R015"), ("loop", "R015"), ("pipe", "R001")])
+def test_what_is_no_file_of_the_package_is_not_described(tmp_path: Path, make: str, code: str) -> None:
+    """And not read: a link may lead to a file without end, and a pipe never answers."""
+    folder = package(tmp_path / "package")
+    spoilt = folder / "instruments" / "insurance-us" / "faults.csv"
+    spoilt.unlink()
+    outside = tmp_path / "outside.csv"
+    outside.write_text("id\nsecret\n", encoding="utf-8")
+    targets = {"link": outside, "loop": spoilt}
+    if make in targets:
+        spoilt.symlink_to(targets[make])
+    else:
+        spoilt.mkdir() if make == "folder" else os.mkfifo(spoilt)
+    for use in (descriptor.build, pages.read_instruments):
+        with pytest.raises(InputError) as caught:
+            use(folder)
+        assert caught.value.code in (code, "R001") and "faults.csv" in str(caught.value) and caught.value.mend
 
 
 def test_frictionless_accepts_the_descriptor_and_sees_every_change(tmp_path: Path) -> None:

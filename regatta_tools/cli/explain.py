@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import click
 
@@ -36,7 +37,10 @@ def explain(code: str | None) -> None:
             what = f"there is no rule {code!r}"
         raise InputError(what, code="U111", mend="`regatta explain` lists all rules")
     click.echo(f"{found.code}  {found.title}  ({found.severity}, since {found.since})")
-    click.echo(f"\nWhy   {found.why}\nMend  {found.mend}")
+    width = min(shutil.get_terminal_size().columns, 100)
+    click.echo()
+    for name, text in (("Why ", found.why), ("Mend", found.mend)):
+        click.echo(click.wrap_text(text, width, initial_indent=f"{name}  ", subsequent_indent=" " * 6))
     if found.query:
         click.echo(f"\nThe rule points at {found.table}.{found.field} of what this query finds:\n\n{found.query}")
     for example in examples(code=found.code):

@@ -17,6 +17,7 @@ from datetime import date
 from pathlib import Path
 
 from regatta_tools.rules.registry import Rule, rules
+from regatta_tools.tables.descriptor import table_content
 from regatta_tools.text import decode
 
 Row = Mapping[str, str]
@@ -155,10 +156,13 @@ class _Missing(dict[str, str]):
 
 
 def read_instruments(root: Path) -> Instruments:
-    """The CSV tables below ``root/instruments``. What cannot be read is left out: `regatta validate` says why."""
+    """The CSV tables below ``root/instruments``. Rows that cannot be read are left out: `regatta validate` says why.
+
+    Raises :class:`~regatta_tools.errors.InputError` for what is no file of the package.
+    """
     found = Instruments(root)
     for path in sorted((root / "instruments").rglob("*.csv")):
-        text, _ = decode(path.read_bytes())
+        text, _ = decode(table_content(root, path.relative_to(root).as_posix()))
         try:
             rows = list(csv.DictReader(io.StringIO(text, newline="")))
         except csv.Error:

@@ -54,9 +54,14 @@ def identity(finding: Finding) -> tuple[str, str, str, str]:
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort by file, place, then code, so that every run reports in the same order; equal ones are kept once."""
+    """Sort by file, place, then code, so that every run reports in the same order; equal ones are kept once.
+
+    What is said of a whole file stands behind what is said of its lines: that it was edited since it was described
+    (R011) is the last thing to mend.
+    """
     return sorted(
-        set(findings), key=lambda f: (f.file, f.line, f.column, _ORDER[f.severity], f.code, f.record, f.message)
+        set(findings),
+        key=lambda f: (f.file, not f.line, f.line, f.column, _ORDER[f.severity], f.code, f.record, f.message),
     )
 
 

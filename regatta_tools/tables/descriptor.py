@@ -12,12 +12,16 @@ import csv
 import hashlib
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 from regatta_tools import paths
 from regatta_tools.errors import InputError
+from regatta_tools.rules.registry import rule
+from regatta_tools.safety import unsafe
 from regatta_tools.tables.model import load_model
+from regatta_tools.tables.reader import Table, read_raw
 
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
 # Written out though some are defaults: readers differ in theirs, and the reader of tables.reader
@@ -44,7 +48,7 @@ def build(
     to tables of the same cell or of the package; one whose table has no file is left out. Files that the
     schema does not know are not listed. ``model`` and ``tables`` default to the compiled model and
     generated Table Schemas of this installation. No time stamp goes in. Raises
-    :class:`~regatta_tools.errors.InputError` for a file that no CSV reader gets through.
+    :class:`~regatta_tools.errors.InputError` for a file that no CSV reader gets through, or that is none.
     """
     model = load_model() if model is None else model
     tables = _generated_tables() if tables is None else tables
@@ -58,12 +62,12 @@ def build(
                 continue
             place = {"package": folder, "cell": folder / (cell or ""), "context": folder / (cell or "") / "context"}
             file = place[scope] / f"{table}.csv"
-            if file.is_file():
+            if os.path.lexists(file):
                 files.append((_name(table, cell), table, cell, file))
     names = {name for name, *_ in files}
     resources = []
     for name, table, cell, file in files:
-        content = file.read_bytes()
+        content = table_content(root, file.relative_to(root).as_posix())
         resources.append(
             {
                 "name": name,
@@ -98,6 +102,22 @@ def build(
         ],
         "resources": resources,
     }
+
+
+def table_content(root: Path, file: str) -> bytes:
+    """The bytes of a table of a package, ``file`` as its path from ``root``.
+
+    Raises :class:`~regatta_tools.errors.InputError` for what :func:`regatta_tools.validate` would refuse to open: a
+    link that leads out of the package, what is no file, or one beyond measure. None of them is opened.
+    """
+    table = Table(file)
+    if reason := unsafe(root, file):
+        raise InputError(f"the path {reason}", code="R015", place=file, mend=rule("R015").mend)
+    content = read_raw(root / file, table)
+    if content is None:
+        (finding,) = table.findings
+        raise InputError(finding.message, code=finding.code, place=file, mend="put the table there, or take this away")
+    return content
 
 
 def _generated_tables() -> dict[str, dict[str, Any]]:

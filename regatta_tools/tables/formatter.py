@@ -243,15 +243,23 @@ def format_paths(paths: Sequence[Path | str], *, check: bool = False) -> list[Fo
     :class:`EnvironmentProblem` where a file cannot be written.
     """
     wanted: dict[Path, set[str]] = {}
+    descriptors: dict[Path, dict[str, Any]] = {}
     for path in paths:
-        root, names = _tables_below(path)
+        root, below, names = _tables_below(path)
+        if root not in descriptors:
+            descriptors[root] = _read_descriptor(root)
+        if below:
+            # A table that is gone, or is a folder, is no reason to call the others canonical.
+            names += [name for name in _described(descriptors[root]) if name.startswith(below)]
         wanted.setdefault(root, set()).update(names)
-    descriptors = {root: _read_descriptor(root) for root in wanted}
     return [_format_package(root, sorted(names), descriptors[root], check) for root, names in wanted.items()]
 
 
-def _tables_below(path: Path | str) -> tuple[Path, list[str]]:
-    """The package that a path is in, and the tables that it means, by their paths from there."""
+def _tables_below(path: Path | str) -> tuple[Path, str, list[str]]:
+    """The package that a path is in, the folder that it means (empty for a table), and the tables that it means.
+
+    Folder and tables are paths from the package.
+    """
     if not str(path) or "\0" in str(path):
         raise InputError("no such file or folder", code="U101", place=str(path) or "''", mend="name a package")
     given = Path(os.path.realpath(path))
@@ -270,8 +278,8 @@ def _tables_below(path: Path | str) -> tuple[Path, list[str]]:
     if given.is_dir() or given == root / DESCRIPTOR:
         below = root / "instruments" if given in (root, root / DESCRIPTOR) else given
         found = sorted(p for p in below.rglob("*") if p.suffix.lower() == ".csv" and not p.is_dir())
-        return root, [p.relative_to(root).as_posix() for p in found]
-    return root, [given.relative_to(root).as_posix()]
+        return root, below.relative_to(root).as_posix() + "/", [p.relative_to(root).as_posix() for p in found]
+    return root, "", [given.relative_to(root).as_posix()]
 
 
 def _format_package(root: Path, names: list[str], descriptor: dict[str, Any], check: bool) -> FormatReport:
