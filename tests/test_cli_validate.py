@@ -330,8 +330,11 @@ def test_every_rule_is_listed_and_explained():
         for spelt in (code, code.lower()):
             output = runner.invoke(explain, [spelt]).output
             assert output.startswith(f"{code}  {rule.title}")
-            for part in (rule.why, rule.mend, rule.severity, rule.since, rule.query):
-                assert part in output
+            # Sentences are broken to the width of the terminal; a query is not.
+            said = "".join(output.split())
+            for part in (rule.why, rule.mend, rule.severity, rule.since):
+                assert "".join(part.split()) in said
+            assert rule.query in output
 
 
 @pytest.mark.parametrize("code", ["X999", "", "K", "K001 ", "Đ", "U101", "E302"])

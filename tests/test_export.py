@@ -297,6 +297,15 @@ def test_every_word_of_the_export_is_declared(package: Package):
 # The way back
 
 
+def test_the_way_back_works_as_the_page_prints_it(package, texts, tmp_path, monkeypatch):
+    printed = (ROOT / "docs" / "graph.md").read_text(encoding="utf-8").partition("## And back")[2]
+    code = printed.partition("```python\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("regatta.ttl").write_text(texts["turtle"], encoding="utf-8")
+    exec(code, {})
+    assert {p.as_posix() for p in Path().rglob("*.csv")} == {r.file for r in package}
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_becomes_the_package_again(package: Package, texts: dict[str, str], tmp_path: Path, form: str):
     for name, text in export.tables_from(export.parse(texts[form], form)).items():
