@@ -489,8 +489,20 @@ def test_an_empty_answer_names_the_records_that_are_not_there():
     result = invoke("--text", text, "--package", str(ROOT))
     assert result.exit_code == 0
     assert result.stderr.splitlines() == [
-        "The query is right and found nothing.", "  rid:insurance-us-r99 is no record of the package"
+        "The query can be read and found nothing.", "  rid:insurance-us-r99 is no record of the package"
     ]  # fmt: skip
+
+
+def test_words_that_the_graph_does_not_have_are_named_and_no_others():
+    package = read(ROOT)
+    own = rdf.id_base().removesuffix("id/")
+    used = set(re.findall(f"<{re.escape(own)}([A-Za-z]+)>", "".join(rdf.ntriples(package))))
+    assert len(used) > 60
+    assert query.unknown_names(" ".join(f"regatta:{word}" for word in used), package) == []
+    for name, asked in query.named().items():
+        assert query.unknown_names(asked.text, package) == [], name
+    found = query.unknown_names("ASK { ?r regatta:recordStatuss regatta:Retired ; dcterms:nosuch regatta:at }", package)
+    assert [line.split()[0] for line in found] == ["regatta:recordStatuss", "regatta:at"] and "recordStatus" in found[0]
 
 
 @pytest.mark.parametrize(

@@ -79,9 +79,9 @@ def query(
     result = queries.run_query(package, asked.text, bindings, origin=file or "")
     _write(queries.write(result, form, width=width))
     if not result.rows:
-        click.echo("The query is right and found nothing.", err=True)
-        for word in queries.unknown_records(asked.text, package):
-            click.echo(f"  {word} is no record of the package", err=True)
+        click.echo("The query can be read and found nothing.", err=True)
+        for line in queries.unknown_names(asked.text, package):
+            click.echo(f"  {line}", err=True)
 
 
 def _write(text: str) -> None:

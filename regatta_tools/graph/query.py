@@ -327,11 +327,27 @@ def _one_of(known: list[str], text: str) -> str:
     return "perhaps " + " or ".join(near) if near else ""
 
 
-def unknown_records(text: str, package: Package) -> list[str]:
-    """The names ``rid:...`` in a query that are no record of the package: why it may have found nothing."""
-    names = {rdf.subject(record) for record in package}
-    asked = (m[0] for m in _TOKEN.finditer(text) if m.lastgroup == "pname" and m[0].startswith("rid:"))
-    return [name for name in dict.fromkeys(asked) if rdf.id_base() + name.removeprefix("rid:") not in names]
+def unknown_names(text: str, package: Package) -> list[str]:
+    """What a query names that is not there, each with the reason: why it may have found nothing.
+
+    Records (``rid:...``) and the schema's own words (``regatta:...``) are looked at; other vocabularies are not ours.
+    """
+    asked = [m[0] for m in _TOKEN.finditer(text) if m.lastgroup == "pname"]
+    records = {rdf.subject(record) for record in package}
+    model = load_model()
+    words = {c["uri"] for c in model["classes"].values()}
+    words |= {f["uri"] for c in model["classes"].values() for f in c["fields"]}
+    words |= {v["meaning"] for e in model["enums"].values() for v in e["values"].values() if v["meaning"]}
+    own = model["prefixes"]["regatta"]
+    found = []
+    for name in dict.fromkeys(asked):
+        prefix, _, local = name.partition(":")
+        if prefix == "rid" and rdf.id_base() + local not in records:
+            found.append(f"{name} is no record of the package")
+        if prefix == "regatta" and own + local not in words:
+            near = _one_of([word.removeprefix(own) for word in words if word.startswith(own)], local)
+            found.append(f"{name} is no word of the schema" + (f" ({near})" if near else ""))
+    return found
 
 
 _CHILD = """
