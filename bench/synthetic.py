@@ -4,8 +4,8 @@
 
 The package has the proportions of the shipped one: cells of 25 requirements and five faults (one of each class),
 three citations with a reading each and four or five facts a requirement, 13 sources a cell, and texts of about the
-shipped lengths. Two of five cells are in Vietnamese and English. It is clean under `regatta validate`. The same seed
-gives the same bytes.
+shipped lengths. It has no ontology context and no gold probes. Two of five cells are in Vietnamese and English. It is
+clean under `regatta validate`. The same seed gives the same bytes.
 
 Nothing in it is law. Every text says that it is synthetic, and the numbers are those of no text in force: title 35 of
 the CFR and title 53 of the U.S.C. are empty, the sections of the Code of California are out of its range, and the
