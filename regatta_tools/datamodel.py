@@ -576,6 +576,110 @@ class AdversarialCategory(str, Enum):
     """
 
 
+class ThresholdMeasure(str, Enum):
+    """
+    What a threshold is about, a measure of the protocol (section 3) or named targets.
+    """
+    RC = "RC"
+    """
+    Coverage of requirements, 0 to 1.
+    """
+    FDR_d = "FDR_d"
+    """
+    Fault detection at the design stage, 0 to 1.
+    """
+    FDR_e = "FDR_e"
+    """
+    Fault detection at the execution stage, 0 to 1.
+    """
+    Delta = "Delta"
+    """
+    Stage divergence, -1 to 1.
+    """
+    ISS = "ISS"
+    """
+    Industry specificity, 1 to 5.
+    """
+    AC = "AC"
+    """
+    Adversarial categories met, of six.
+    """
+    covered = "covered"
+    """
+    Each of the requirements named is covered.
+    """
+    exposed_design = "exposed-design"
+    """
+    Each of the faults named is exposed at the design stage.
+    """
+    exposed_execution = "exposed-execution"
+    """
+    Each of the faults named is exposed at the execution stage.
+    """
+
+
+class DecisionBasis(str, Enum):
+    """
+    What has to lie on the right side of a threshold.
+    """
+    bounds = "bounds"
+    """
+    Every value that the measure could have, whatever the missing verdicts would be.
+    """
+    interval = "interval"
+    """
+    The exact 95 % interval over targets as well, taking them for a sample of targets like these.
+    """
+
+
+class DecisionOutcome(str, Enum):
+    """
+    What became of a threshold, or of all of a file.
+    """
+    met = "met"
+    """
+    It is reached whatever is missing.
+    """
+    not_met = "not-met"
+    """
+    It is not reached whatever is missing.
+    """
+    undecided = "undecided"
+    """
+    What is missing (or the interval) lies on both sides.
+    """
+
+
+class FixedWhen(str, Enum):
+    """
+    Whether thresholds were fixed before a run, as far as can be seen.
+    """
+    recorded = "recorded"
+    """
+    The run recorded their hash when it started.
+    """
+    before = "before"
+    """
+    They are dated before the run by its file time, and the run did not record them.
+    """
+    changed = "changed"
+    """
+    The file is not what was locked.
+    """
+    other = "other"
+    """
+    The run recorded another file.
+    """
+    afterwards = "afterwards"
+    """
+    They are dated after the run started.
+    """
+    unlocked = "unlocked"
+    """
+    They were never locked.
+    """
+
+
 class Stage(str, Enum):
     """
     The kind of judgement.
@@ -1274,6 +1378,7 @@ class ContextItem(ConfiguredBaseModel):
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
     note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
     source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
 
@@ -1295,13 +1400,17 @@ class Role(ContextItem):
     """
     A person or agent with goals and limits of authority.
     """
-    name_en: str = Field(default=..., description="""Name in English.""")
-    name_vi: Optional[str] = Field(default=None, description="""Name in Vietnamese.""")
-    goals: str = Field(default=..., description="""What the role is measured on, and how it decides.""")
-    limits: str = Field(default=..., description="""What the role may not do or decide.""")
+    name_en: str = Field(default=..., description="""Name. In English.""")
+    name_vi: Optional[str] = Field(default=None, description="""Name. In Vietnamese, in a Vietnamese cell.""")
+    goals_en: str = Field(default=..., description="""What the role does and is measured on. In English.""")
+    goals_vi: Optional[str] = Field(default=None, description="""What the role does and is measured on. In Vietnamese, in a Vietnamese cell.""")
+    limits_en: str = Field(default=..., description="""What the role may not do or decide. In English.""")
+    limits_vi: Optional[str] = Field(default=None, description="""What the role may not do or decide. In Vietnamese, in a Vietnamese cell.""")
+    escalates_to: Optional[str] = Field(default=None, description="""The role that takes over where the authority of this one ends.""")
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
     note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
     source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
 
@@ -1321,17 +1430,22 @@ class Role(ContextItem):
 
 class Concept(ContextItem):
     """
-    A notion or metric of the domain.
+    A notion or metric of the domain. It is a metric where it has a formula.
     """
-    name_en: str = Field(default=..., description="""Name in English.""")
-    name_vi: Optional[str] = Field(default=None, description="""Name in Vietnamese.""")
-    definition: str = Field(default=..., description="""What it means.""")
-    formula: Optional[str] = Field(default=None, description="""How it is computed, for a metric.""")
+    leans_on: Optional[str] = Field(default=None, description="""The rule of the context without which the item would not be there. Where the rule is held out, so is the item.""")
+    name_en: str = Field(default=..., description="""Name. In English.""")
+    name_vi: Optional[str] = Field(default=None, description="""Name. In Vietnamese, in a Vietnamese cell.""")
+    definition_en: str = Field(default=..., description="""What it means. In English.""")
+    definition_vi: Optional[str] = Field(default=None, description="""What it means. In Vietnamese, in a Vietnamese cell.""")
+    formula_en: Optional[str] = Field(default=None, description="""How it is computed, for a metric. In English.""")
+    formula_vi: Optional[str] = Field(default=None, description="""How it is computed, for a metric. In Vietnamese, in a Vietnamese cell.""")
     unit: Optional[Unit] = Field(default=None, description="""Its unit, for a metric.""")
-    healthy_range: Optional[str] = Field(default=None, description="""The range that is seen as healthy, for a metric.""")
+    healthy_range_en: Optional[str] = Field(default=None, description="""What is seen as healthy, for a metric. In English.""")
+    healthy_range_vi: Optional[str] = Field(default=None, description="""What is seen as healthy, for a metric. In Vietnamese, in a Vietnamese cell.""")
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
     note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
     source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
 
@@ -1351,14 +1465,49 @@ class Concept(ContextItem):
 
 class Rule(ContextItem):
     """
-    A rule of the domain as a generator may know it.
+    A rule of the domain as a person in the trade would put it, law in outline or practice.
     """
-    statement_en: str = Field(default=..., description="""The rule in English.""")
-    statement_vi: Optional[str] = Field(default=None, description="""The rule in Vietnamese.""")
+    name_en: str = Field(default=..., description="""Name. In English.""")
+    name_vi: Optional[str] = Field(default=None, description="""Name. In Vietnamese, in a Vietnamese cell.""")
+    statement_en: str = Field(default=..., description="""The rule. In English.""")
+    statement_vi: Optional[str] = Field(default=None, description="""The rule. In Vietnamese, in a Vietnamese cell.""")
+    locator: Optional[str] = Field(default=None, description="""Where the source says it. For whoever checks the rule; generators are not shown it.""")
     role: Optional[str] = Field(default=None, description="""The role that the rule concerns.""")
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
+    note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
+    source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
+
+    @field_validator('id')
+    def pattern_id(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid id format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid id format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class DecisionPattern(ContextItem):
+    """
+    A pattern by which a role decides.
+    """
+    leans_on: Optional[str] = Field(default=None, description="""The rule of the context without which the item would not be there. Where the rule is held out, so is the item.""")
+    role: str = Field(default=..., description="""The role that decides.""")
+    name_en: str = Field(default=..., description="""What is decided. In English.""")
+    name_vi: Optional[str] = Field(default=None, description="""What is decided. In Vietnamese, in a Vietnamese cell.""")
+    pattern_en: str = Field(default=..., description="""What the role looks at and what follows. In English.""")
+    pattern_vi: Optional[str] = Field(default=None, description="""What the role looks at and what follows. In Vietnamese, in a Vietnamese cell.""")
+    id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
+    cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
+    valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
     note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
     source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
 
@@ -1380,14 +1529,19 @@ class Handoff(ContextItem):
     """
     A passage of work from one role to another.
     """
+    leans_on: Optional[str] = Field(default=None, description="""The rule of the context without which the item would not be there. Where the rule is held out, so is the item.""")
     from_role: str = Field(default=..., description="""The role that hands over.""")
     to_role: str = Field(default=..., description="""The role that takes over.""")
-    trigger: str = Field(default=..., description="""What starts it.""")
-    required_context: str = Field(default=..., description="""What has to be handed over.""")
-    time_limit: Optional[str] = Field(default=None, description="""How soon, in words.""")
+    trigger_en: str = Field(default=..., description="""What starts it. In English.""")
+    trigger_vi: Optional[str] = Field(default=None, description="""What starts it. In Vietnamese, in a Vietnamese cell.""")
+    required_context_en: str = Field(default=..., description="""What has to be handed over. In English.""")
+    required_context_vi: Optional[str] = Field(default=None, description="""What has to be handed over. In Vietnamese, in a Vietnamese cell.""")
+    time_limit_en: Optional[str] = Field(default=None, description="""How soon, in words. In English.""")
+    time_limit_vi: Optional[str] = Field(default=None, description="""How soon, in words. In Vietnamese, in a Vietnamese cell.""")
     id: str = Field(default=..., description="""Name of the record, unique over all tables of the package.""")
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     valid_from: Optional[dt.date] = Field(default=None, description="""First day on which the record holds. Empty where it holds from an earlier time that was not established.""")
+    written: Optional[dt.date] = Field(default=None, description="""Day on which the text was written and, where it names a source, held against it.""")
     note: Optional[str] = Field(default=None, description="""Remark for the reader, such as what was not established.""")
     source: Optional[str] = Field(default=None, description="""The source it was drawn from. Empty where it is in our own words.""")
 
@@ -1403,6 +1557,15 @@ class Handoff(ContextItem):
             err_msg = f"Invalid id format: {v}"
             raise ValueError(err_msg)
         return v
+
+
+class RoleMetric(ConfiguredBaseModel):
+    """
+    A metric that a role is measured on.
+    """
+    cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
+    role: str = Field(default=..., description="""The role.""")
+    concept: str = Field(default=..., description="""The metric.""")
 
 
 class Suite(ConfiguredBaseModel):
@@ -1583,6 +1746,185 @@ class ScenarioLabel(ConfiguredBaseModel):
         return v
 
 
+class Preregistration(ConfiguredBaseModel):
+    """
+    Thresholds for a run, fixed before it.
+    """
+    id: str = Field(default=..., description="""Name of the thresholds.""")
+    title: Optional[str] = Field(default=None, description="""Title for people.""")
+    cell: Optional[str] = Field(default=None, description="""The cell that they are for. Without it, any.""")
+    suite: Optional[str] = Field(default=None, description="""The suite that they are for. Without it, any.""")
+    author: Optional[str] = Field(default=None, description="""Who fixed them.""")
+    thresholds: list[Threshold] = Field(default=..., description="""What has to be reached.""", min_length=1)
+    lock: Optional[Lock] = Field(default=None, description="""When they were fixed and as what, written by `regatta require lock`.""")
+
+    @field_validator('id')
+    def pattern_id(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid id format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid id format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('cell')
+    def pattern_cell(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid cell format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid cell format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('suite')
+    def pattern_suite(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid suite format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid suite format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Threshold(ConfiguredBaseModel):
+    """
+    One thing that a suite has to reach.
+    """
+    measure: ThresholdMeasure = Field(default=..., description="""What it is about.""")
+    at_least: Optional[float] = Field(default=None, description="""Least value of the measure.""")
+    at_most: Optional[float] = Field(default=None, description="""Greatest value of the measure.""")
+    targets: Optional[list[str]] = Field(default=None, description="""Requirements that have to be covered, or faults that have to be exposed.""")
+    decided_by: Optional[DecisionBasis] = Field(default=None, description="""What has to lie on the right side, bounds where nothing is said.""")
+    why: Optional[str] = Field(default=None, description="""Why this and no other value.""")
+
+    @field_validator('targets')
+    def pattern_targets(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid targets format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid targets format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Lock(ConfiguredBaseModel):
+    """
+    When thresholds were fixed, and as what.
+    """
+    at: str = Field(default=..., description="""Time of the lock, in UTC.""")
+    sha256: str = Field(default=..., description="""SHA-256 of everything but the lock, as canonical JSON, so that comments and layout may change.""")
+
+    @field_validator('at')
+    def pattern_at(cls, v):
+        pattern=re.compile(r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid at format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid at format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('sha256')
+    def pattern_sha256(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid sha256 format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid sha256 format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Decision(ConfiguredBaseModel):
+    """
+    What became of thresholds in a run.
+    """
+    thresholds_id: str = Field(default=..., description="""Name of the thresholds.""")
+    outcome: DecisionOutcome = Field(default=..., description="""Not met where one is not met, else undecided where one is undecided, else met.""")
+    fixed: FixedWhen = Field(default=..., description="""Whether they were fixed before the run.""")
+    reason: str = Field(default=..., description="""How that is known.""")
+    sha256: str = Field(default=..., description="""Hash of the thresholds as they stand now.""")
+    lock: Optional[Lock] = Field(default=None, description="""The lock of the file.""")
+    results: list[ThresholdResult] = Field(default=..., description="""One entry a threshold.""")
+
+    @field_validator('thresholds_id')
+    def pattern_thresholds_id(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid thresholds_id format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid thresholds_id format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('sha256')
+    def pattern_sha256(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid sha256 format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid sha256 format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class ThresholdResult(ConfiguredBaseModel):
+    """
+    What became of one threshold.
+    """
+    measure: ThresholdMeasure = Field(default=..., description="""What it is about.""")
+    at_least: Optional[float] = Field(default=None, description="""Least value of the measure.""")
+    at_most: Optional[float] = Field(default=None, description="""Greatest value of the measure.""")
+    targets: Optional[list[str]] = Field(default=None, description="""The targets named.""")
+    decided_by: DecisionBasis = Field(default=..., description="""What had to lie on the right side.""")
+    observed: Optional[float] = Field(default=None, description="""The measure over what is known, null where it is undefined; for named targets the share that is reached.""")
+    low: float = Field(default=..., description="""Least value that it could have.""")
+    high: float = Field(default=..., description="""Greatest value that it could have.""")
+    outcome: DecisionOutcome = Field(default=..., description="""What became of it.""")
+    reason: str = Field(default=..., description="""In words.""")
+
+    @field_validator('targets')
+    def pattern_targets(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid targets format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid targets format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
 class Run(ConfiguredBaseModel):
     """
     What a run was asked to do, fixed when it starts. A run continues only under the same words.
@@ -1599,6 +1941,7 @@ class Run(ConfiguredBaseModel):
     seed: int = Field(default=..., description="""Seed of the run.""")
     made_with: MadeWith = Field(default=..., description="""Hashes of all that the run rests on.""")
     models: list[ModelUse] = Field(default=..., description="""Who judges what.""")
+    preregistration: Optional[Lock] = Field(default=None, description="""The lock of the thresholds that were fixed for the run, where they were named when it started.""")
 
     @field_validator('id')
     def pattern_id(cls, v):
@@ -1961,6 +2304,7 @@ class EvidenceVector(ConfiguredBaseModel):
     models: list[ModelUse] = Field(default=..., description="""Who judged what.""")
     cost: Cost = Field(default=..., description="""Calls made and what they cost.""")
     notes: Optional[list[str]] = Field(default=None, description="""What a reader has to know before using the numbers.""")
+    decision: Optional[Decision] = Field(default=None, description="""What became of thresholds, where they were asked for.""")
 
     @field_validator('cell')
     def pattern_cell(cls, v):
@@ -2189,13 +2533,20 @@ ContextItem.model_rebuild()
 Role.model_rebuild()
 Concept.model_rebuild()
 Rule.model_rebuild()
+DecisionPattern.model_rebuild()
 Handoff.model_rebuild()
+RoleMetric.model_rebuild()
 Suite.model_rebuild()
 Scenario.model_rebuild()
 Turn.model_rebuild()
 Claims.model_rebuild()
 LabelSet.model_rebuild()
 ScenarioLabel.model_rebuild()
+Preregistration.model_rebuild()
+Threshold.model_rebuild()
+Lock.model_rebuild()
+Decision.model_rebuild()
+ThresholdResult.model_rebuild()
 Run.model_rebuild()
 ModelUse.model_rebuild()
 Call.model_rebuild()

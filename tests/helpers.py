@@ -10,7 +10,9 @@ from pathlib import Path
 
 from conftest import one_cell, redescribe
 
-from regatta_tools.tables.package import table_specs
+from regatta_tools.provenance import checks
+from regatta_tools.tables.package import read, table_specs
+from regatta_tools.tables.writing import csv_bytes
 
 
 def on_disk(name: str) -> str:
@@ -57,6 +59,8 @@ def add_table(root: Path, table: str, *rows: dict[str, str], cell: str = "insura
     """Write a table that the package does not have (waivers, context); the file and the line of its first row."""
     spec = table_specs()[table]
     folder = root / "instruments" / (f"{cell}/context" if spec.scope == "context" else "")
+    if spec.scope == "context":
+        shutil.rmtree(folder, ignore_errors=True)  # what a test writes stands alone
     folder.mkdir(exist_ok=True)
     out = io.StringIO()
     writer = csv.DictWriter(out, spec.columns, restval="", lineterminator="\n")
@@ -66,6 +70,20 @@ def add_table(root: Path, table: str, *rows: dict[str, str], cell: str = "insura
     file.write_text(out.getvalue(), encoding="utf-8", newline="")
     redescribe(root)
     return file.relative_to(root).as_posix(), 2
+
+
+def read_again(root: Path) -> None:
+    """Let every reading be one of what the package says now, as if all had been read again after a test's edit."""
+    package = read(root)
+    index = checks.Index(package)
+    files: dict[str, list[list[str]]] = {}
+    for reading in package.table("audit"):
+        citation = package.by_id[reading["citation"]]
+        reading.cells.update(item_hash=checks.item_hash(index, citation), passage_hash=citation["passage_hash"])
+        files.setdefault(reading.file, []).append(reading.values)
+    for file, rows in files.items():
+        (root / file).write_bytes(csv_bytes(table_specs()["audit"].columns, rows))
+    redescribe(root)
 
 
 def another_cell(root: Path, cell: str) -> None:

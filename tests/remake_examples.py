@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import io
 import json
 import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -144,6 +147,83 @@ def renamed(value: str, ids: dict[str, str], old: str, new: str) -> str:
     return new + value[len(old) :] if value == old or value.startswith(f"{old}-fault-") else value
 
 
+# Readings, which only the examples of their own rules have: with them a cell is held to having been read
+
+AUDITED = "example-us"
+
+
+def readings(base: dict[str, str]) -> list[Row]:
+    """The shipped readings of what the base takes from a cell, with the hashes that its items have here.
+
+    ``base`` is the text of each table of the base by its path.
+    """
+    from regatta_tools.provenance import checks
+    from regatta_tools.tables.descriptor import build
+    from regatta_tools.tables.package import read
+
+    taken = TAKEN[AUDITED]
+    ids = {f"{taken.cell}-{old}": f"{AUDITED}-r{number:02}" for number, old in enumerate(taken.requirements, 1)}
+    with tempfile.TemporaryDirectory(prefix="regatta-") as name:
+        root = Path(name)
+        for path, text in base.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8", newline="")
+        (root / "datapackage.json").write_text(json.dumps(build(root)), encoding="utf-8")
+        package = read(root)
+    index = checks.Index(package)
+    hashes = {c.key: checks.item_hash(index, c) for c in package.table("citations") if c["cell"] == AUDITED}
+    found = []
+    for row in shipped("audit", taken.cell):
+        new = {column: renamed(value, ids, taken.cell, AUDITED) for column, value in row.items()}
+        if new["citation"] in hashes:
+            places = (place.partition("=") for place in row["evidence"].split())
+            evidence = [renamed(fact, ids, taken.cell, AUDITED) + sign + at for fact, sign, at in places]
+            facts = {f.key for f in package.table("facts")}
+            evidence = [place for place in evidence if place.partition("=")[0] in facts]
+            found.append({**new, "item_hash": hashes[new["citation"]], "evidence": " ".join(evidence)})
+    return sorted(found, key=lambda row: row["id"])
+
+
+#: The hash of no item: what a reading names that was made before the item was changed.
+BEFORE = hashlib.sha256(b"the item before it was changed").hexdigest()
+
+
+def _again(first: Row) -> Callable[[list[Row]], list[Row]]:
+    """An earlier reading of the first citation, of which ``first`` says what is different, before the one it has."""
+
+    def change(rows: list[Row]) -> list[Row]:
+        later = {**rows[0], "id": f"{rows[0]['citation']}-a2", "date": "2026-12-01"}
+        return [{**rows[0], **first}, later, *rows[1:]]
+
+    return change
+
+
+def _first(cells: Row) -> Callable[[list[Row]], list[Row]]:
+    return lambda rows: [{**rows[0], **cells}, *rows[1:]]
+
+
+_UNREAD = {"outcome": "not-assessed", "reason_code": "text-not-held", "reason": "", "text_hash": "",
+           "passage_hash": "", "evidence": ""}  # fmt: skip
+#: What each example does to the readings.
+READ: dict[str, Callable[[list[Row]], list[Row]]] = {
+    "A001-not-read/valid-read-again": _again({"item_hash": BEFORE}),
+    "A001-not-read/invalid-changed-after-it-was-read": _first({"item_hash": BEFORE}),
+    "A002-reading-without-evidence/valid-not-assessed-at-first": _again(_UNREAD),
+    "A002-reading-without-evidence/invalid-no-passage": _first({"passage_hash": ""}),
+    "A003-reading-taken-out/valid-two-in-order": _again({}),
+    "A003-reading-taken-out/invalid-first-one-gone": lambda rows: _again({})(rows)[1:],
+}
+
+
+def read_examples(base: dict[str, str]) -> dict[Path, str]:
+    """The examples of the rules on readings, by file."""
+    rows = readings(base)
+    return {
+        RULES / folder / "instruments" / AUDITED / "audit.csv": text_of(columns("audit"), change(rows))
+        for folder, change in READ.items()
+    }
+
+
 # Carrying a change of the base into tables that are kept by hand
 
 
@@ -228,6 +308,9 @@ def renewed() -> tuple[dict[Path, str], list[str]]:
             by_hand += [f"{name}:{number}" for number in hard]
             if after != text:
                 changed[file] = after
+    for file, text in read_examples({path: new for path, (_, new) in base.items()}).items():
+        if not file.is_file() or file.read_text(encoding="utf-8") != text:
+            changed[file] = text
     return changed, by_hand
 
 

@@ -102,6 +102,12 @@ WRONG += [
     ("A201", "date", MISSTATES, cells_of("boats-us-r03-f1", value="--03-30")),
     ("A201", "money", MISSTATES, cells_of("boats-vn-r01-f2", value="40000000")),
     ("A201", "text", MISSTATES, text_of(f"{VN}.txt", "ba mươi ngày", "hai mươi ngày")),
+    ("A201", "date of a duty", MISSTATES, cells_of("boats-us-r03", duty_en="The keeper sends a list by 30 June.")),
+    ("A201", "many things of a duty", MISSTATES, cells_of("boats-us-r03", duty_en="Of 400 boats a list is sent.")),
+    ("A201", "number in words", MISSTATES,
+     cells_of("boats-us-r04-f1", kind="form", value="6 days of waiting", unit="", day_count="")),
+    ("A202", "unit in words", MISSTATES,
+     cells_of("boats-us-r04-f1", kind="form", value="5 months of waiting", unit="", day_count="")),
     ("A202", "unit", MISSTATES, cells_of("boats-us-r01-f2", unit="month", day_count="")),
     ("A202", "money", MISSTATES, cells_of("boats-vn-r01-f2", unit="USD")),
     ("A203", "calendar", MISSTATES, cells_of("boats-us-r01-f1", day_count="calendar")),
@@ -109,6 +115,8 @@ WRONG += [
     ("A203", "duty", MISSTATES, cells_of("boats-us-r04", duty_en="The master waits 5 business days.")),
     ("A204", "ratio", MISSTATES, cells_of("boats-us-r02-f1", comparator="at-least")),
     ("A204", "text", MISSTATES, text_of(f"{VN}.txt", "tối đa là", "tối thiểu là")),
+    ("A204", "without the limit", MISSTATES, cells_of("boats-us-r02-f1", comparator="less-than")),
+    ("A204", "more than the least", MISSTATES, text_of(f"{US}.txt", "at least 12", "more than 12")),
     ("A211", "repealed", MISSTATES, cells_of(US, status="repealed")),
     ("A211", "ended", MISSTATES, cells_of(US, ends="2026-11-29")),
     ("A211", "future", MISSTATES, cells_of(US, status="not-yet-effective", effective="")),
@@ -122,6 +130,7 @@ WRONG += [
     ("A221", "no basis", DEFECT, cells_of("boats-us-r04-c1", role="scope")),
     ("A221", "point", DEFECT, cells_of("boats-vn-r01-c1", locator="Điều 5, khoản 1, điểm đ")),
     ("A222", "part", DEFECT, text_of(f"{US}.txt", "50 CFR Part 999", "49 CFR Part 999")),
+    ("A222", "no number of this law", DEFECT, cells_of(US, number="50 CFR Part 999", jurisdiction="US-CA")),
     ("A222", "number", DEFECT, text_of(f"{VN}.txt", "999/2026/NĐ-CP", "998/2026/NĐ-CP")),
     ("A222", "Đ", DEFECT, text_of(f"{VN}.txt", "999/2026/NĐ-CP", "999/2026/QĐ-TTg")),
     ("A223", "hash", DEFECT, cells_of("boats-us-r04-c1", passage_hash="0" * 64, normalisation=NORMALISATION)),
@@ -146,6 +155,10 @@ RIGHT += [
     ("A201", "thousands", text_of(f"{VN}.txt", "400.000.000 đồng", "400 triệu đồng")),
     ("A201", "words", text_of(f"{US}.txt", "within 30 calendar", "within thirty calendar")),
     ("A201", "decimals", cells_of("boats-us-r02-f1", value="2.0")),
+    ("A201", "date of a duty", cells_of("boats-us-r03", duty_en="The keeper sends a list by 31 March 2027.")),
+    ("A201", "few things of a duty", cells_of("boats-us-r03", duty_en="The keeper sends 2 lists each year.")),
+    ("A201", "number in words", cells_of("boats-us-r04-f1", kind="form", value="5 days of waiting", unit="",
+                                         day_count="")),
     ("A202", "per cent", text_of(f"{US}.txt", "2 percent", "2%")),
     ("A203", "working", text_of(f"{VN}.txt", "ba mươi ngày làm việc", "30 ngày làm việc")),
     ("A204", "no bound", text_of(f"{US}.txt", "may not exceed 2 percent", "is 2 percent")),
@@ -319,6 +332,20 @@ def test_another_number_of_the_passage_is_seen_by_the_place_that_a_reader_record
     assert "'5'" in next(f for f in report.findings if f.code == "A201").message
 
 
+def test_another_date_of_the_passage_is_seen_by_the_place_that_a_reader_recorded(world):
+    world.edit("By March 31 of each year", "By March 31 of each year, in 2020 by May 31,")
+    world.write().read_by("boats-us-r03-c1", reader="Minh")
+    world.set("boats-us-r03-f1", value="--05-31")
+    (finding,) = [f for f in world.write().audit().findings if f.code == "A201"]
+    assert finding.record == "boats-us-r03-f1" and "says 'March 31'" in finding.message
+
+
+def test_words_where_a_reader_found_a_number_must_say_it(world):
+    world.set("boats-us-r04-f1", kind="form", value="until the boat is back", unit="", day_count="")
+    (finding,) = [f for f in world.write().audit().findings if f.code == "A201"]
+    assert finding.record == "boats-us-r04-f1" and "says '5'" in finding.message
+
+
 def test_evidence_that_was_spoilt_by_hand_is_named_by_its_line(world):
     rows = list(csv.DictReader(audit_file(world).open(encoding="utf-8", newline="")))
     for text in ("f1", "boats-us-r01-f1=9-3", "boats-us-r01-f1=a-b"):
@@ -447,7 +474,9 @@ def test_a_reading_is_written_with_its_evidence(unread):
     assert (reading["text_hash"], reading["passage_hash"]) == (text.sha256, read_.passage.sha256)
     for fact, (start, end) in checks.parse_evidence(reading["evidence"]).items():
         assert read_.passage.normal[start:end] in {"fifteen", "15", "30"} and fact.startswith("boats-us-r01-f")
-    assert regatta_tools.validate(unread.root).ok
+    # From its first reading on the cell is held to being read; the other cell is not.
+    errors = [f for f in regatta_tools.validate(unread.root).findings if f.severity == "error"]
+    assert [(f.code, f.record) for f in errors] == [("A001", f"boats-us-r{n:02d}") for n in (2, 3, 4)]
 
 
 REFUSED = {
@@ -527,7 +556,9 @@ def test_ids_stay_unique_where_rows_were_merged_from_two_branches(world):
     world.read_by(first["citation"], reader="Minh")
     keys = [r.key for r in world.package().table("audit")]
     assert len({*keys}) == len(keys) and f"{first['citation']}-a4" in keys
-    assert regatta_tools.validate(world.root).ok
+    # Two are gone, and that stays a finding whatever is added.
+    errors = [f for f in regatta_tools.validate(world.root).findings if f.severity == "error"]
+    assert [(f.code, f.record) for f in errors] == [("A003", f"{first['citation']}-a3")]
 
 
 def test_the_same_reading_is_not_added_twice(world):
@@ -583,7 +614,7 @@ def test_a_sheet_goes_out_and_comes_back_as_csv(world, tmp_path):
     assert {k: got[k] for k in SAID} == SAID and got["citation"] == "boats-us-r01-c1"
     left = list(csv.DictReader(io.StringIO(review.todo(world.package(), world.corpus()).decode("utf-8"), newline="")))
     assert [r["citation"] for r in left] == [r["citation"] for r in rows[1:]]
-    everything = review.todo(world.package(), None, everything=True, cells=["boats-us"])
+    everything = review.todo(world.package(), None, which=review.ALL, cells=["boats-us"])
     assert everything.count(b"boats-us-r01-c1") and b"boats-vn" not in everything
 
 
@@ -835,7 +866,9 @@ def test_each_form_holds_the_findings_and_goes_to_a_file(world, form):
             address = result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
             assert Path(address.removeprefix("file://")).is_file()
     elif form == "junit":
-        cases = ElementTree.fromstring(out.split("\n", 1)[1]).iter("testcase")
+        root = ElementTree.fromstring(out.split("\n", 1)[1])
+        assert root.get("name") == "regatta audit"
+        cases = root.iter("testcase")
         assert sum(c.find("failure") is not None for c in cases) == sum(f.severity == "error" for f in findings)
     elif form == "github":
         assert out.count("::error ") == sum(f.severity == "error" for f in findings)

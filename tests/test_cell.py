@@ -23,6 +23,7 @@ from regatta_tools.cells.new import WORKED, new_cell
 from regatta_tools.cells.status import cell_status
 from regatta_tools.errors import EnvironmentProblem, InputError, RegattaError
 from regatta_tools.harness.calibration import hold_against_labels
+from regatta_tools.report.cells import new_text
 from regatta_tools.sheets.bring_back import sheet_in
 from regatta_tools.sheets.export import sheet_out
 from regatta_tools.tables import writing
@@ -152,7 +153,14 @@ def test_what_the_owner_says_of_the_package_stays(package_copy):
     new_cell("telecom-x", **WORDS, package=package_copy)
     new = json.loads(path.read_text(encoding="utf-8"))
     assert {k: v for k, v in new.items() if k != "resources"} == {k: v for k, v in value.items() if k != "resources"}
-    assert len(new["resources"]) == len(value["resources"]) + 14
+    of_a_cell = [spec for spec in table_specs().values() if spec.scope != "package"]
+    assert len(new["resources"]) == len(value["resources"]) + len(of_a_cell)
+
+
+def test_a_country_without_a_grammar_is_told(package_copy):
+    told = new_text(new_cell("telecom-zz", **WORDS | {"jurisdiction": "ZZ"}, package=package_copy))
+    assert "No grammar reads citations of ZZ" in told
+    assert "No grammar" not in new_text(new_cell("telecom-us", **WORDS | {"jurisdiction": "US"}, package=package_copy))
 
 
 # Nothing is scored with it
@@ -199,7 +207,7 @@ def test_half_of_the_example_is_still_the_example(empty, left):
         ({"cell": "../x"}, "U150", "'x'"),
         ({"cell": "insurance-us"}, "U151", "another id"),
         ({"cell": "insurance-us-r01"}, "U151", "another id"),
-        ({"cell": "con"}, "U152", ""),
+        ({"cell": "con"}, "U150", "another id"),
         ({"domain": "Telecom"}, "U150", "'telecom'"),
         ({"jurisdiction": "us"}, "U150", "US"),
         ({"jurisdiction": "UK"}, "U150", "GB"),
@@ -353,6 +361,8 @@ def test_each_step_moves_with_its_evidence(package_copy, tmp_path):
     audit.rows = readings[1:]
     audit.save()
     assert steps(package_copy, "insurance-us", runs)[4].state == "begun"
+    audit.rows = readings
+    audit.save()
 
     requirements = Sheet(package_copy, "requirements")
     requirements.save(requirements.set("insurance-us-r25", status="retired"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, redescribe
 from helpers import Sheet, add_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -91,7 +92,8 @@ def test_the_shipped_faults_share_nothing_that_data_shows():
 
 
 def role(**texts: str) -> dict[str, str]:
-    row = {"id": "insurance-us-role-officer", "cell": CELL, "name_en": "Officer", "goals": "Speed", "limits": "None"}
+    row = {"id": "insurance-us-role-officer", "cell": CELL, "name_en": "Officer"}
+    row |= {"goals_en": "Speed", "limits_en": "None"}
     return row | texts
 
 
@@ -116,7 +118,7 @@ def test_eight_words_of_a_judging_text_are_found_and_seven_are_not(package_copy,
         return
     # Other signs and capitals between the same words are no other words.
     text = f"Before this, {'; '.join(w.upper() for w in taken)}. Zzz behind it."
-    add_table(package_copy, "roles", role(limits=text))
+    add_table(package_copy, "roles", role(limits_en=text))
     found = separation.check(read(package_copy))
     assert bool(found) == (count >= 8)
     if found:
@@ -132,7 +134,7 @@ def test_eight_words_of_a_judging_text_are_found_and_seven_are_not(package_copy,
     ],
 )  # fmt: skip
 def test_the_id_of_a_judging_record_is_found(package_copy, text, named):
-    file, line = add_table(package_copy, "roles", role(goals=text))
+    file, line = add_table(package_copy, "roles", role(goals_en=text))
     found = findings(package_copy, "O001")
     assert [(f, at) for f, at, _ in found] == ([(file, line)] if named else [])
     assert not named or named in found[0][2]
@@ -141,7 +143,7 @@ def test_the_id_of_a_judging_record_is_found(package_copy, text, named):
 def test_one_text_is_told_once_for_its_words(package_copy):
     duty = " ".join(words_of(package_copy, "requirements", "duty_en"))
     other = " ".join(words_of(package_copy, "requirements", "duty_en", 3))
-    add_table(package_copy, "roles", role(goals=f"{duty} {other}", limits=duty))
+    add_table(package_copy, "roles", role(goals_en=f"{duty} {other}", limits_en=duty))
     assert len(findings(package_copy, "O001")) == 2
 
 
@@ -150,18 +152,20 @@ def test_a_set_phrase_of_vietnamese_law_is_no_answer(tmp_path):
 
     root = one_cell(tmp_path, "banking-vn")
     phrase = "trừ khi cơ quan nhà nước có thẩm quyền yêu cầu theo luật"
-    row = {"id": "banking-vn-role-teller", "cell": "banking-vn", "name_en": "Teller", "name_vi": "Giao dịch viên",
-           "goals": "Speed", "limits": phrase}  # fmt: skip
+    row = {"id": "banking-vn-role-planted", "cell": "banking-vn", "name_en": "Teller", "name_vi": "Giao dịch viên",
+           "goals_en": "Speed", "goals_vi": "Nhanh", "limits_en": "None", "limits_vi": phrase}  # fmt: skip
     add_table(root, "roles", row, cell="banking-vn")
     assert findings(root, "O001") == []
     duty = next(r for r in read(root).table("requirements") if r.key == "banking-vn-r13")["duty_vi"]
-    add_table(root, "roles", row | {"limits": " ".join(duty.split()[:15])}, cell="banking-vn")
+    add_table(root, "roles", row | {"limits_vi": " ".join(duty.split()[:15])}, cell="banking-vn")
     assert len(findings(root, "O001")) == 1
 
 
-def test_a_package_without_context_reads_no_judging_text(monkeypatch):
+def test_a_package_without_context_reads_no_judging_text(package_copy, monkeypatch):
+    shutil.rmtree(package_copy / "instruments" / CELL / "context", ignore_errors=True)
+    redescribe(package_copy)
     monkeypatch.setattr(separation, "_repeated", lambda *_: pytest.fail("judging texts were read"))
-    assert separation.check(read(ROOT)) == []
+    assert separation.check(read(package_copy)) == []
 
 
 # Formulas (case A6), both ways

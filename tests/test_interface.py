@@ -258,14 +258,14 @@ def test_a_prompt_of_a_judge_reads_no_context(tmp_path):
         "id": "insurance-us-role-planted",
         "cell": "insurance-us",
         "name_en": "PLANTED",
-        "goals": "PLANTED",
-        "limits": "PLANTED",
+        "goals_en": "PLANTED",
+        "limits_en": "PLANTED",
     }
     lines = [",".join(columns), ",".join(row.get(c, "") for c in columns)]
     (folder / "roles.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     (tmp_path / "datapackage.json").write_text(json.dumps(build(tmp_path), ensure_ascii=False), encoding="utf-8")
     planted, plain = read(tmp_path).cell("insurance-us"), read(ROOT).cell("insurance-us")
-    assert len(planted.package.table("roles")) == 1
+    assert [r["goals_en"] for r in planted.package.cell_records("roles", "insurance-us")] == ["PLANTED"]
     assert planted.hash == plain.hash
     shown = [requirement_block(r) for r in planted.requirements]
     shown += [json.dumps(fault_slots(planted, f)) for f in planted.faults]

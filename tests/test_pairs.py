@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 from conftest import ROOT, one_cell
-from helpers import Sheet, add_table, another_cell
+from helpers import Sheet, add_table, another_cell, read_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -219,12 +219,14 @@ def test_a_pair_is_told_once_by_the_rule_that_it_breaks(vietnamese_copy, column,
     sheet.set(row, duty_en="An insurer must pay within 15 days of the complete file.")
     sheet.set(row, duty_vi="Doanh nghiệp bảo hiểm phải trả tiền trong 15 ngày từ khi nhận đủ hồ sơ.")
     place = sheet.save(sheet.set(row, **{column: text}))
+    read_again(vietnamese_copy)
     found = regatta_tools.validate(vietnamese_copy).findings
     assert [(f.code, f.file, f.line) for f in found] == [(code, *place) for code in codes]
 
 
 def test_the_context_of_a_vietnamese_cell_is_held_to_its_pairs_too(vietnamese_copy):
-    role = {"id": "insurance-vn-role-agent", "cell": CELL, "name_en": "Agent", "goals": "Sales", "limits": "None"}
+    role = {"id": "insurance-vn-role-planted", "cell": CELL, "name_en": "Agent", "goals_en": "Sales", "goals_vi": "Bán",
+            "limits_en": "None", "limits_vi": "Không"}  # fmt: skip
     file, line = add_table(vietnamese_copy, "roles", role, cell=CELL)
     assert [(f.code, f.file, f.line) for f in regatta_tools.validate(vietnamese_copy).findings] == [
         ("L002", file, line)

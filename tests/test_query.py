@@ -97,6 +97,7 @@ def by_oxigraph(store: Any, text: str, values: dict[str, Any]) -> list[tuple[Any
 
 # Right answers
 
+CONTEXT = ("roles", "metrics", "handoffs", "rules")
 CASES = [
     ("cell-overview", {}),
     ("cell-overview", {"cell": "insurance-us"}),
@@ -120,6 +121,10 @@ CASES = [
     ("short-deadlines", {}),
     ("short-deadlines", {"days": "2.5", "cell": "insurance-us"}),
     ("short-deadlines", {"days": "100000"}),
+    *((f"context-{kind}", {}) for kind in CONTEXT),
+    *((f"context-{kind}", {"cell": "banking-vn", "language": "vi"}) for kind in CONTEXT),
+    ("obligations-without-scenario", {}),
+    ("obligations-without-scenario", {"cell": "banking-vn"}),
     ("sources-changed-since", {"since": "1900-01-01"}),
     ("sources-changed-since", {"since": "2020-07-02"}),
 ]
@@ -277,6 +282,8 @@ def of_file(table: str, cell: str = "") -> list[dict[str, str]]:
         [INSTRUMENTS] if table in ("sources", "cells") else [INSTRUMENTS / c for c in EVERY_CELL if cell in ("", c)]
     ):
         path = folder / f"{table}.csv"
+        if not path.exists():
+            path = folder / "context" / f"{table}.csv"
         if path.exists():
             with path.open(encoding="utf-8", newline="") as file:
                 found += list(csv.DictReader(file))
@@ -307,6 +314,25 @@ def counted(name: str, cell: str) -> Any:
             return sorted((c["source"], c["requirement"], c["role"], c["locator"]) for c in citations)
         case "requirements-without-fault":
             return sorted(active - {requirement for _, requirement in links})
+        case "obligations-without-scenario":
+            labels = of_file("gold_labels", cell)
+            return sorted(active - {label["target"] for label in labels if label["label"] == "yes"})
+        case "context-roles":
+            measured = [link["role"] for link in of_file("role_metrics", cell)]
+            roles = of_file("roles", cell)
+            return sorted((r["id"], r["name_en"], r["escalates_to"], measured.count(r["id"])) for r in roles)
+        case "context-metrics":
+            measured = [(link["concept"], link["role"]) for link in of_file("role_metrics", cell)]
+            metrics = [c for c in of_file("concepts", cell) if c["formula_en"]]
+            links = [(c, role) for c in metrics for role in [r for m, r in measured if m == c["id"]] or [""]]
+            return sorted((c["id"], c["formula_en"], c["unit"], c["healthy_range_en"], role) for c, role in links)
+        case "context-handoffs":
+            keys = ("id", "from_role", "to_role", "trigger_en", "time_limit_en", "leans_on")
+            return sorted(tuple(h[k] for k in keys) for h in of_file("handoffs", cell))
+        case "context-rules":
+            leaning = [i["leans_on"] for t in ("concepts", "decisions", "handoffs") for i in of_file(t, cell)]
+            keys = ("id", "statement_en", "source", "locator")
+            return sorted((*(r[k] for k in keys), leaning.count(r["id"])) for r in of_file("rules", cell))
         case "short-deadlines":
             days = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
             periods = [f for f in of_file("facts", cell) if f["kind"] == "duration" and f["requirement"] in active]
@@ -338,6 +364,10 @@ KEYS = {
     "cell-overview": ("cell", "obligations", "facts", "citations", "sources", "faults", "gold_probes"),
     "obligations-by-source": ("source", "requirement", "role", "locator"),
     "short-deadlines": ("requirement", "what", "value", "unit"),
+    "context-roles": ("role", "name", "passes_on_to", "metrics"),
+    "context-metrics": ("metric", "formula", "unit", "healthy_range", "role"),
+    "context-handoffs": ("handoff", "from_role", "to_role", "trigger", "how_soon", "leans_on"),
+    "context-rules": ("rule", "statement", "source", "locator", "leaning"),
     "faults-with-ground-truth": ("fault", "requirement", "parameter", "source", "locator"),
 }
 

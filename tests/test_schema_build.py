@@ -488,7 +488,8 @@ def package(folder: Path) -> Path:
         encoding="utf-8",
     )
     (cells / "insurance-us" / "context" / "roles.csv").write_text(
-        "id,cell,source,name_en,name_vi,goals_en,goals_vi,limits_en,limits_vi,escalates_to,valid_from,written,note\n", encoding="utf-8"
+        "id,cell,source,name_en,name_vi,goals_en,goals_vi,limits_en,limits_vi,escalates_to,valid_from,written,note\n",
+        encoding="utf-8",
     )
     (cells / "insurance-us" / "notes.csv").write_text("a\n", encoding="utf-8")
     return folder
@@ -511,7 +512,7 @@ def test_descriptor_lists_the_files_with_their_content(tmp_path: Path) -> None:
         for field in resource["schema"]["fields"]
         if field["name"] == "cell"
     }
-    assert cells == dict.fromkeys(list(resources)[1:], ["insurance-us"])
+    assert cells == {key: ["insurance-us"] for key in list(resources)[1:]}
     keys = {
         key["fields"][0]: key["reference"]["resource"]
         for key in resources["insurance-us-fault_values"]["schema"]["foreignKeys"]

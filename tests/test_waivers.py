@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from helpers import Sheet, add_table
+from helpers import Sheet, add_table, read_again
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,6 +38,7 @@ def spoilt(package_copy: Path) -> Path:
     facts = Sheet(package_copy, "facts")
     facts.set("insurance-us-r05-f1", day_count="working")
     facts.save()
+    read_again(package_copy)
     assert [f.code for f in regatta_tools.validate(package_copy).findings] == ["F005"]
     return package_copy
 

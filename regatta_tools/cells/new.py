@@ -23,7 +23,9 @@ from regatta_tools import paths
 from regatta_tools.cells.example import EXAMPLE
 from regatta_tools.errors import InputError
 from regatta_tools.files import replace_files
+from regatta_tools.provenance.citations import has_grammar
 from regatta_tools.rules.findings import identity
+from regatta_tools.safety import unsafe
 from regatta_tools.tables.descriptor import build
 from regatta_tools.tables.formatter import in_order
 from regatta_tools.tables.model import enum_values, load_model
@@ -53,6 +55,8 @@ class NewCell:
     files: list[str] = field(default_factory=list)
     example: str = ""
     sources: list[str] = field(default_factory=list)
+    #: The jurisdiction, where no grammar reads its citations.
+    unread: str = ""
 
 
 def new_cell(
@@ -102,7 +106,8 @@ def new_cell(
     contents, sources = _contents(held, record, chain)
     descriptor = _checked(held, contents)
     _write(root, cell, contents, descriptor)
-    return NewCell(cell, root, sorted(contents), chain.requirement, sources)
+    unread = "" if has_grammar(jurisdiction) else jurisdiction
+    return NewCell(cell, root, sorted(contents), chain.requirement, sources, unread)
 
 
 # -- what is asked for -------------------------------------------------------------------------------
@@ -115,6 +120,8 @@ def _see_forms(cell: str, domain: str, jurisdiction: str, languages: str, title:
             mend = f"write it as {slug!r}" if slug else "use lower-case letters, digits and single hyphens"
             what = f"the {name} {shown(text)} is not of its form (lower-case letters, digits, single hyphens)"
             raise InputError(what, code="U150", mend=mend)
+    if reason := unsafe(Path(), f"instruments/{cell}"):
+        raise InputError(f"the id {shown(cell)} {reason}", code="U150", mend="choose another id")
     if not _JURISDICTION.fullmatch(jurisdiction):
         upper = jurisdiction.strip().upper()
         known = _COUNTRIES.get(upper, upper)

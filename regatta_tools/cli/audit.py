@@ -12,7 +12,7 @@ from regatta_tools.report.findings import WRITERS
 
 texts_option = click.option(
     "--texts", type=click.Path(file_okay=False), envvar="REGATTA_TEXTS", show_envvar=True,
-    help="Folder with texts of the law (docs/audit.md).",
+    help="Folder with texts of the law (docs/texts.md).",
 )  # fmt: skip
 cell_option = click.option("--cell", "cells", multiple=True, help="Only this cell; repeatable.")
 
@@ -36,6 +36,10 @@ cell_option = click.option("--cell", "cells", multiple=True, help="Only this cel
     help="Also list what starts or ends within N days of the date.",
 )
 @click.option(
+    "--changed-since", metavar="REV",
+    help="Only what was touched since REV and HEAD parted (git), uncommitted edits included.",
+)  # fmt: skip
+@click.option(
     "--format",
     "form",
     type=click.Choice(["text", "json", "table", "github", "sarif", "junit"]),
@@ -54,6 +58,7 @@ def audit(
     checklist: str | None,
     as_of: str | None,
     within: int | None,
+    changed_since: str | None,
     form: str,
     output: str | None,
     package: str | None,
@@ -71,15 +76,19 @@ def audit(
         if given:
             raise click.UsageError(f"{', '.join(given)}: write options behind {context.invoked_subcommand}.")
         return
-    from regatta_tools.provenance.run import run_audit
+    import regatta_tools
     from regatta_tools.report import audit as reports
 
     if checklist is not None:
         _audit_checklist(
-            checklist, texts, as_of, form, output, package, bool(cells or requirements or within is not None)
-        )
+            checklist, texts, as_of, form, output, package,
+            bool(cells or requirements or within is not None or changed_since),
+        )  # fmt: skip
         return
-    report = run_audit(package, texts=texts, cells=cells, requirements=requirements, as_of=as_of, within=within)
+    report = regatta_tools.audit(
+        package, texts=texts, cells=cells, requirements=requirements, as_of=as_of, within=within,
+        changed_since=changed_since,
+    )  # fmt: skip
     text = reports.FORMS[form](report) if form in reports.FORMS else WRITERS[form](report.as_report())
     if output in (None, "-"):
         click.echo(text)
@@ -106,7 +115,9 @@ def _audit_checklist(
     from regatta_tools.report import checklist as reports
 
     if narrowed:
-        raise click.UsageError("--cell, --requirement and --within-days are about the package, not about a checklist.")
+        raise click.UsageError(
+            "--cell, --requirement, --within-days and --changed-since are about the package, not about a checklist."
+        )
     if form not in reports.FORMS:
         raise click.UsageError(f"--format {form} is not for a checklist: use {', '.join(reports.FORMS)}.")
     report = run_checklist(folder, texts=texts, package=package, as_of=as_of)
@@ -125,23 +136,80 @@ def _audit_checklist(
 @audit.command()
 @texts_option
 @cell_option
+@click.option("--requirement", "requirements", multiple=True, help="Only this requirement; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Also what a person has read already.")
+@click.option("--unread", is_flag=True, help="Only what nobody has read as it stands: what `regatta validate` refuses.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the sheet to this file.")
 @package_option
-def todo(texts: str | None, cells: tuple[str, ...], everything: bool, output: str | None, package: str | None) -> None:
+def todo(
+    texts: str | None, cells: tuple[str, ...], requirements: tuple[str, ...], everything: bool, unread: bool,
+    output: str | None, package: str | None,
+) -> None:  # fmt: skip
     """Write a review sheet of what no person has read yet: CSV, or a workbook where FILE ends in .xlsx."""
     from regatta_tools.files import replace_file
     from regatta_tools.provenance import review
-    from regatta_tools.provenance.run import open_corpus, open_package
+    from regatta_tools.provenance.run import open_corpus, open_package, see_requirements
 
+    if everything and unread:
+        raise click.UsageError("--all and --unread contradict each other.")
     held = open_package(package, cells=cells)
+    see_requirements(held, cells, requirements)
     write = review.todo_workbook if output and output.lower().endswith(".xlsx") else review.todo
-    sheet = write(held, open_corpus(texts) if texts else None, cells=cells, everything=everything)
+    which = review.ALL if everything else review.UNREAD if unread else review.NO_PERSON
+    sheet = write(held, open_corpus(texts) if texts else None, cells=cells, requirements=requirements, which=which)
     if output:
         replace_file(output, sheet)
         click.echo(f"{output}: fill in {', '.join(review.FILLED)}, then `regatta audit import {output}`", err=True)
     else:
         click.echo(sheet, nl=False)
+
+
+@audit.command("read")
+@click.option("--model", required=True, help="Model that reads, as litellm names it, or scripted:FILE.")
+@texts_option
+@cell_option
+@click.option("--requirement", "requirements", multiple=True, help="Only this requirement; repeatable.")
+@click.option("--yes", is_flag=True, help="Send the passages. Without it, only what would be sent to whom is said.")
+@click.option(
+    "--journal", type=click.Path(dir_okay=False), default="runs/audit-read.jsonl", show_default=True,
+    help="File of all replies; with it the same command goes on where it stopped.",
+)  # fmt: skip
+@package_option
+def read_(
+    model: str, texts: str | None, cells: tuple[str, ...], requirements: tuple[str, ...], yes: bool, journal: str,
+    package: str | None,
+) -> None:  # fmt: skip
+    """Have a model read what it has not read as it stands, and record that as readings of an AI.
+
+    One question a citation. The reply has to quote the passage letter by letter; what does not, was refused or is not
+    of its form records nothing. Leaves with 0 where all was read and is clean, and with 1 otherwise.
+    """
+    from regatta_tools.errors import InputError
+    from regatta_tools.provenance import model_reading
+    from regatta_tools.provenance.run import open_corpus, open_package, see_requirements
+    from regatta_tools.report.audit import plan_text, read_text
+    from regatta_tools.tables.writing import locate_for_writing
+
+    held = open_package(locate_for_writing(package), cells=cells)
+    see_requirements(held, cells, requirements)
+    made = model_reading.plan(held, open_corpus(texts), model, cells=cells, requirements=requirements)
+    click.echo(plan_text(made), err=True)
+    if not made.questions:
+        return
+    if not yes:
+        raise InputError("nothing was sent", code="U137", mend="give --yes to send these passages")
+
+    def progress(done: int, total: int) -> None:
+        click.echo(f"{done}/{total}", err=True)
+
+    try:
+        done = model_reading.read_all(made, Path(journal), progress=progress)
+    except KeyboardInterrupt:
+        click.echo("interrupted: every reply is kept, the same command goes on from here", err=True)
+        raise click.exceptions.Exit(130) from None
+    click.echo(read_text(made, done))
+    if not done.ok:
+        raise click.exceptions.Exit(1)
 
 
 @audit.command("import")

@@ -73,3 +73,18 @@ class ProgressLine:
     def close(self) -> None:
         if self.tty and self.width:
             click.echo("", err=True)
+
+
+def write_result(result: Any, form: str, output: str | None, as_text: Any, as_csv: Any) -> None:
+    """A result as text, strict JSON or CSV, on the screen or as a file (whole or not at all)."""
+    from regatta_tools.files import replace_file
+
+    if form == "json":
+        text = json.dumps(result, ensure_ascii=False, indent=1, allow_nan=False)
+    else:
+        text = (as_csv if form == "csv" else as_text)(result).rstrip("\n")
+    if output:
+        replace_file(output, f"{text}\n".encode())
+        click.echo(f"wrote {output}", err=True)
+    else:
+        click.echo(text)

@@ -12,13 +12,18 @@ import sys
 import click
 
 from regatta_tools import __version__
+from regatta_tools.cli.agree import agree
 from regatta_tools.cli.audit import audit
 from regatta_tools.cli.calibrate import calibrate
 from regatta_tools.cli.cell import cell
+from regatta_tools.cli.context import context
+from regatta_tools.cli.diagnose import diagnose
 from regatta_tools.cli.explain import explain
 from regatta_tools.cli.export import export
 from regatta_tools.cli.fmt import fmt
+from regatta_tools.cli.power import power
 from regatta_tools.cli.query import query
+from regatta_tools.cli.require import require
 from regatta_tools.cli.run import run
 from regatta_tools.cli.score import score
 from regatta_tools.cli.sheet import sheet
@@ -39,7 +44,10 @@ def cli() -> None:
     """
 
 
-for command in (validate, audit, sources, fmt, explain, query, export, sheet, cell, run, score, calibrate):
+for command in (
+    validate, audit, sources, fmt, explain, query, export, sheet, cell, run, score, diagnose, calibrate, agree, power,
+    require, context,
+):  # fmt: skip
     cli.add_command(command)
 
 
@@ -75,6 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
         _leave(0)
     except OSError as error:
         _say(f"error: the result cannot be written or read: {error.strerror or error} [E304]")
+        _say("  mend: make room where the output goes, or send it to another place")
         _leave(3)
     except Exception as error:
         if os.environ.get("REGATTA_DEBUG"):

@@ -23,10 +23,12 @@ from regatta_tools.cli.common import ProgressLine, package_option
     help="A fresh answer for each fault (as published), or one answer judged for all faults (five times cheaper).",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the agent's sampling.")
+@click.option("--require", type=click.Path(), help="Locked thresholds, which the run records (see `regatta require`).")
 @package_option
 def run(
-    suite: str, cell: str, out: str | None, judge: str, agent: str, answers: str, seed: int, package: str | None
-) -> None:
+    suite: str, cell: str, out: str | None, judge: str, agent: str, answers: str, seed: int, require: str | None,
+    package: str | None,
+) -> None:  # fmt: skip
     """Run SUITE against a faulty agent and journal every call and verdict.
 
     The same command goes on with a run that was broken off and repeats no journalled call. With the
@@ -47,6 +49,7 @@ def run(
             agent=agent,
             answers=answers,
             seed=seed,
+            require=require,
             package=package,
             progress=line,
         )
@@ -63,4 +66,4 @@ def run(
     click.echo(f"{store.folder}: {len(store.verdicts)} verdicts, {len(store.calls)} calls")
     for text in who_judged(store.manifest["models"]):
         click.echo(f"  {text}")
-    click.echo(f"next: regatta score {store.folder}")
+    click.echo(f"next: regatta score {store.folder}" + (f" --require {require}" if require else ""))

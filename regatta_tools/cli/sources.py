@@ -13,7 +13,7 @@ from regatta_tools.report.findings import WRITERS
 
 @click.group()
 def sources() -> None:
-    """Hold texts of the law, for `regatta audit` to read (docs/audit.md). The project ships none."""
+    """Hold texts of the law, for `regatta audit` to read (docs/texts.md). The project ships none."""
 
 
 @sources.command("list")

@@ -63,6 +63,7 @@ def run(
     agent: str = "embedded",
     answers: str = "per-fault",
     seed: int = 1,
+    require: Path | str | None = None,
     package: Package | Path | str | None = None,
     progress: Report | None = None,
 ) -> RunStore:
@@ -72,7 +73,8 @@ def run(
     as litellm takes them, ``embedded`` (no key; J_RC and J_D are then the similarity baseline) or
     ``scripted:FILE``. ``answers`` is ``per-fault`` (as published) or ``per-scenario``. ``out`` is the
     run folder, by default ``runs/<suite>-<cell>``. The same call goes on with a run that was broken
-    off and repeats no journalled call.
+    off and repeats no journalled call. ``require`` is a locked file of thresholds, whose hash the run records when it
+    starts (see :mod:`regatta_tools.measures.require`).
 
     Raises :class:`~regatta_tools.errors.InputError` for unusable input, before any call is made, and
     :class:`~regatta_tools.errors.EnvironmentProblem` where the machine or a provider stands in the way.
@@ -80,6 +82,8 @@ def run(
     if answers not in ("per-fault", "per-scenario"):
         raise InputError(f"answers is {answers!r}", code="U109", mend="use per-fault or per-scenario")
     plan = Plan.make(load_suite(suite), cell, judge, agent, answers, seed, package)
+    if require is not None:
+        plan.preregister(require)
     folder = Path(out) if out else Path("runs") / f"{plan.suite.id}-{cell}"
     store = RunStore(folder)
     with store:
@@ -99,6 +103,7 @@ class Plan:
     answers: str
     seed: int
     models: list[dict[str, Any]]
+    preregistration: dict[str, str] | None = None
 
     @classmethod
     def make(cls, suite: Suite, cell: str, judge: str, agent: str, answers: str, seed: int, package: Any) -> Plan:
@@ -114,9 +119,16 @@ class Plan:
             raise InputError(f"the cell {cell!r} has no requirements or no faults to score", code="U103")
         return cls(suite, chosen, judge, agent, answers, seed, _models(judge, agent))
 
+    def preregister(self, path: Path | str) -> None:
+        """Take in the lock of thresholds. Raises :class:`InputError` where they are not fixed, or not for this run."""
+        from regatta_tools.measures.require import for_run
+
+        names = {"requirements": [r.key for r in self.cell.requirements], "faults": [f.key for f in self.cell.faults]}
+        self.preregistration = for_run(path, cell=self.cell.id, suite=self.suite.id, targets=names)
+
     def manifest(self, name: str) -> dict[str, Any]:
         """The class ``Run`` of the schema as an object. It carries no clock times: equal words, equal bytes."""
-        return {
+        out = {
             "schema_version": SCHEMA_VERSION,
             "id": name,
             "cell": self.cell.id,
@@ -136,6 +148,7 @@ class Plan:
             },
             "models": self.models,
         }
+        return out | ({"preregistration": self.preregistration} if self.preregistration else {})
 
 
 def _models(judge: str, agent: str) -> list[dict[str, Any]]:

@@ -323,6 +323,9 @@ def differences(held: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     for key in wanted:
         if key in ("made_with", "models", "id") or held.get(key) == wanted[key]:
             continue
+        if key == "preregistration":
+            changed.append("the thresholds changed" if held.get(key) else "it was started without thresholds")
+            continue
         if key in ("scenarios", "requirements", "faults"):
             changed.append(f"the list of {key} changed")
         else:

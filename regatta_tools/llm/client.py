@@ -89,6 +89,15 @@ def check_model(model: str) -> dict[str, Any]:
     return {"name": model}
 
 
+def provider_of(model: str) -> tuple[str, str, str]:
+    """The name of a model at its provider, the provider, and its address where one is set; all as litellm has them.
+
+    For a model that :func:`check_model` knows, and neither scripted nor embedded.
+    """
+    name, provider, _, address = _litellm().get_llm_provider(model)
+    return str(name), str(provider), str(address or "")
+
+
 def _digest(found: dict[str, Any]) -> str:
     from regatta_tools.text import sha256_json
 

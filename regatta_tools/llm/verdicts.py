@@ -128,6 +128,28 @@ def read_verdict(stage: str, reply: Reply) -> Reading:
     return Reading("unparsed", error=_short(reply.text))
 
 
+def read_object(reply: Reply, keys: set[str]) -> tuple[dict[str, Any] | None, str, str]:
+    """The JSON object of a reply that has exactly these keys; else ``None``, the kind of missing reply, and why.
+
+    The first two rungs of the ladder: the whole reply, or the content of the only fence that the whole reply is.
+    Nothing is mended, since an object of several texts is no single word. A truncated reply is none.
+    """
+    if reply.outcome != "ok":
+        return None, reply.outcome, reply.error or reply.finish_reason or "the reply is not whole"
+    text = _after_thinking(reply.text)
+    for candidate in (reply.text, text or ""):
+        stripped = candidate.strip()
+        fence = _ONE_FENCE.fullmatch(stripped)
+        for value in (_load(stripped), _load(fence.group(1).strip()) if fence else None):
+            if isinstance(value, dict) and value.keys() == keys:
+                return value, "", ""
+    if not (reply.text if text is None else text).strip():
+        return None, "empty", "the reply holds no text"
+    if _REFUSAL.match((text or "").strip()):
+        return None, "refused", _short(text or "")
+    return None, "unparsed", _short(reply.text)
+
+
 def _after_thinking(text: str) -> str | None:
     """The reply without its reasoning; ``None`` where reasoning began and never ended.
 

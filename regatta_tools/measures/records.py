@@ -2,8 +2,8 @@
 
 Rows come from run stores (:func:`from_runs`), from a table of a user's own (:func:`from_table`, CSV or Parquet) or from
 the public archive (:mod:`regatta_tools.measures.archive`). All of them go through the same check, which the schema
-decides: what a cell may hold, and then what rows may say together. What is wrong is told with file and line, and nothing
-is computed from it.
+decides: what a cell may hold, and then what rows may say together. What is wrong is told with file and line, and
+nothing is computed from it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from regatta_tools.text import readable, shown
 
 CLASS = "VerdictRecord"
 SCANNED = ("rc", "design", "execution")
-#: Columns that may be left out of a table.
 #: So many faults of one kind are told with their line, the others counted.
 MOST_ALIKE = 5
 #: Bytes of a table that are read at a time, and the most that one quoted cell may span.
 BLOCK, MOST_QUOTED = 4 << 20, 64 << 20
 #: What makes two rows the same judgement.
 KEY = ("run", "suite", "cell", "stage", "target", "scenario", "draw", "arm", "judge")
+_PLURAL = {"strategy": "strategies", "suite_hash": "hashes"}
 #: What one run says once.
 OF_A_RUN = ("suite", "cell", "strategy", "generator", "repeat", "suite_hash")
 
@@ -140,9 +140,27 @@ class Rows:
                 if text not in texts:
                     texts[text] = len(texts)
             self.codes[name].extend(map(texts.__getitem__, column))
+        self._end_block(header, len(rows), lines)
+
+    def add_columns(self, found: Mapping[str, tuple[Any, list[str]]], lines: range) -> None:
+        """Add many rows at once, each column as codes (rows,) into a list of texts."""
+        import numpy as np
+
+        for name, (codes, names) in found.items():
+            texts = self.texts[name]
+            for text in names:
+                if text not in texts:
+                    texts[text] = len(texts)
+            here = np.array([texts[text] for text in names], np.int32)
+            self.codes[name].frombytes(here[codes].tobytes())
+        self._end_block(found, len(lines), lines)
+
+    def _end_block(self, header: Iterable[str], count: int, lines: Iterable[int]) -> None:
+        from array import array
+
         for name in self.codes.keys() - set(header):
-            self.codes[name].frombytes(bytes(4 * len(rows)))
-        self.file_of.extend([len(self.files) - 1] * len(rows))
+            self.codes[name].frombytes(bytes(4 * count))
+        self.file_of.extend(array("i", [len(self.files) - 1]) * count)
         self.lines.extend(lines)
 
     def column(self, name: str) -> Any:
@@ -195,7 +213,7 @@ def from_table(
         _read_parquet(path, rows)
     else:
         _read_csv(path, rows)
-    known = None if any_target else _known(package)
+    known = None if any_target else _Known(package)
     return checked(rows, known, judges=judges, source=readable(str(path)))
 
 
@@ -215,6 +233,11 @@ def _read_csv(path: Path, rows: Rows) -> None:
         header = _header(path, head)
         line = 2
         for block in _blocks(stream, path):
+            if (found := _plain_block(block, header)) is not None:
+                count = block.count(b"\n")
+                rows.add_columns(found, range(line, line + count))
+                line += count
+                continue
             table = read_content(first + block, str(path), header)
             if table.findings:
                 shift = line - 2
@@ -233,6 +256,49 @@ def _read_csv(path: Path, rows: Rows) -> None:
             line += ends
         if line == 2 and not head:
             raise InputError("the file is empty", code="U208", place=str(path), mend=f"columns: {', '.join(columns())}")
+
+
+def _plain_block(block: bytes, header: list[str]) -> dict[str, tuple[Any, list[str]]] | None:
+    """The columns of a block of lines in which nothing is quoted and nothing odd, else ``None``.
+
+    Most tables are such all over, and a compiled parser reads them many times faster. It would accept what the reader
+    of tables refuses, so what is not beyond doubt is left to that one, which also knows the place.
+    """
+    import csv
+    import io
+
+    import numpy as np
+    import pandas as pd
+
+    from regatta_tools.tables.reader import _shows_all
+    from regatta_tools.tables.spreadsheet import is_forbidden
+
+    if b'"' in block or b"\r" in block or not block.endswith(b"\n"):
+        return None
+    try:
+        if not _shows_all(block.decode("utf-8")):
+            return None
+    except UnicodeDecodeError:
+        return None
+    signs = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(signs == 10)
+    commas = np.searchsorted(np.flatnonzero(signs == 44), ends)
+    if (np.diff(commas, prepend=0) != len(header) - 1).any():
+        return None
+    # Columns by number: a header that says the same twice has been refused.
+    frame = pd.read_csv(
+        io.BytesIO(block), header=None, dtype="category", na_filter=False, quoting=csv.QUOTE_NONE,
+        skip_blank_lines=False, encoding="utf-8", engine="c",
+    )  # fmt: skip
+    if frame.shape != (len(ends), len(header)):
+        return None
+    found = {}
+    for index, name in enumerate(header):
+        texts = [str(c) for c in frame[index].cat.categories]
+        if any(x != x.strip() or is_forbidden(x) for x in texts):
+            return None
+        found[name] = (frame[index].cat.codes.to_numpy(), texts)
+    return found
 
 
 def _header(path: Path, head: str) -> list[str]:
@@ -342,15 +408,19 @@ def from_runs(
         scenarios[name] = manifest["scenarios"]
         notes += [f"{store.folder}: {note}" for note in store.notes]
         rows.start(str(store.folder / JOURNAL))
-        stale = len(store.verdicts)
-        for row, asked in _rows_of(store, name, made.get(manifest["suite"], {})):
+        held = pending = 0
+        for row, journalled in _rows_of(store, name, made.get(manifest["suite"], {})):
             rows.add(row)
-            stale -= asked
-        if stale:
+            held, pending = held + journalled, pending + (not journalled)
+        if stale := len(store.verdicts) - held:
             notes.append(f"{store.folder}: {stale} verdict(s) that the run does not ask for are left out")
-        if pending := sum(1 for code in rows.codes["outcome"] if code == rows.texts["outcome"].get("pending")):
+        if pending:
             notes.append(f"{store.folder}: the run has not ended, {pending} judgement(s) are still to be made")
-        notes += [f"{m['stage']}: {m['name']}, {m['note']}" for m in manifest["models"] if m.get("note")]
+        said: dict[str, list[str]] = {}
+        for model in manifest["models"]:
+            if model.get("note"):
+                said.setdefault(f"{model['name']}, {model['note']}", []).append(model["stage"])
+        notes += [f"{', '.join(stages)}: {what}" for what, stages in said.items()]
     unused = sorted(set(made) - {s.manifest["suite"] for s in stores})
     if unused:
         notes.append(f"{suites}: no run has the suite {', '.join(unused)}")
@@ -447,6 +517,27 @@ def _rows_of(store: Any, name: str, made: Mapping[str, str]) -> Iterator[tuple[d
                 met = met or (stage in SCANNED and verdict["outcome"] == "positive")
 
 
+class _Known(Mapping[str, Targets]):
+    """The targets of a package, which is only read when a row is not of the study."""
+
+    def __init__(self, package: Any) -> None:
+        self._package, self._held = package, None
+
+    def _targets(self) -> dict[str, Targets]:
+        if self._held is None:
+            self._held = _known(self._package)
+        return self._held
+
+    def __getitem__(self, cell: str) -> Targets:
+        return self._targets()[cell]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._targets())
+
+    def __len__(self) -> int:
+        return len(self._targets())
+
+
 def _known(package: Any) -> dict[str, Targets]:
     """The targets of every cell of a package, active ones; ``package`` is one, a path, or ``None``."""
     from regatta_tools.tables.package import Package
@@ -489,7 +580,9 @@ def checked(
         texts = rows.texts["judge"]
         if lost := [j for j in judges if j not in texts]:
             there = ", ".join(t for t in texts if t)
-            raise InputError(f"no verdict is by the judge {lost[0]!r}", code="U207", place=source, mend=f"judges: {there}")
+            raise InputError(
+                f"no verdict is by the judge {lost[0]!r}", code="U207", place=source, mend=f"judges: {there}"
+            )
         keep = np.isin(rows.column("judge"), [texts[j] for j in judges])
     _check_runs(rows, found)
     _check_duplicates(rows, found, keep)
@@ -617,8 +710,11 @@ def _check_runs(rows: Rows, found: _Findings) -> None:
                 there = int(first_of[rows.column(within)[row]])
                 words = [_text(rows, name, at) or "empty" for at in (row, there)]
                 whose = f"{within} {shown(_text(rows, within, row))}"
-                said = "changed: it" if name == "suite_hash" and within == "suite" else f"mixes {name}s: {name}"
-                return f"the {whose} {said} is {shown(words[0], 20)} here and {shown(words[1], 20)} on line {rows.lines[there]}"
+                said = f"mixes {_PLURAL.get(name, name + 's')}: {name}"
+                if within == "suite":
+                    said = "changed: its hash"
+                here, other = (shown(word, 20) for word in words)
+                return f"the {whose} {said} is {here} here and {other} on line {rows.lines[there]}"
 
             mend = (
                 "give a suite that changed a name of its own"
@@ -637,7 +733,7 @@ def _check_duplicates(rows: Rows, found: _Findings, keep: Any) -> None:
     import numpy as np
 
     for names, code, what, mend in (
-        (KEY, "U204", "the same verdict stands on line", "keep one row a judgement; a repeated answer has another draw"),
+        (KEY, "U204", "the same verdict stands on line", "keep one row a judgement; another answer has another draw"),
         (
             KEY[:-1], "U207", "another judge gave a verdict on the same thing on line",
             "choose a judge with --judge; two judges are compared by agreement, not pooled",
@@ -666,6 +762,8 @@ def _check_targets(rows: Rows, found: _Findings, known: Mapping[str, Targets] | 
     out: dict[str, Targets] = {}
     for row in sorted(first.tolist()):
         cell, stage, target, fault_class = (texts[n][rows.codes[n][row]] for n in texts)
+        if stage in ("iss", "ac"):
+            target = ""  # a category, which has been checked
         fresh = cell not in out
         held = out.setdefault(cell, Targets())
         of_cell = _of_cell(cell, target, known)
@@ -675,7 +773,7 @@ def _check_targets(rows: Rows, found: _Findings, known: Mapping[str, Targets] | 
                 mend = "name its package with --package, or take ids as they stand with --any-target"
                 found.say("U203", [row], what, mend)
             continue
-        if not target or stage in ("iss", "ac"):
+        if not target:
             continue
         if known is None:
             if stage == "rc" and target not in held.requirements:
@@ -687,11 +785,15 @@ def _check_targets(rows: Rows, found: _Findings, known: Mapping[str, Targets] | 
                     found.say("U202", [row], what)
                 held.faults[target] = before or fault_class or None
             continue
+        if held.faults and held.faults is not of_cell.faults:
+            what = f"the cell {cell!r} mixes targets of the study with those of the package"
+            found.say("U205", [row], what, "diagnose them apart")
+            continue
         held.requirements, held.faults = of_cell.requirements, of_cell.faults
         listed: Any = held.requirements if stage == "rc" else held.faults
         if target not in listed:
             kind = "requirement" if stage == "rc" else "fault"
-            other = next((c for c, t in known.items() if target in t.requirements or target in t.faults), None)
+            other = _cell_of(target, known)
             if other and other != cell:
                 what = f"{kind} {shown(target)} is of the cell {other!r}, and the row says {cell!r}: cells are mixed"
                 found.say("U205", [row], what, "give each row the cell of its target")
@@ -704,15 +806,24 @@ def _check_targets(rows: Rows, found: _Findings, known: Mapping[str, Targets] | 
     return out
 
 
+def _cell_of(target: str, known: Mapping[str, Targets]) -> str | None:
+    """The cell that has a target, if any."""
+    from regatta_tools.measures.archive import targets_of_the_study
+
+    held = targets_of_the_study() if target.startswith("study-") else known
+    return next((c for c, t in held.items() if target in t.requirements or target in t.faults), None)
+
+
 def _of_cell(cell: str, target: str, known: Mapping[str, Targets] | None) -> Targets | None:
-    """The targets against which a row is held: those of the package, or of the study where the id is one of the study's."""
+    """The targets against which a row is held: those of the package, or of the study where the id is one of the
+    study's."""
     if known is None:
         return Targets()
-    if target.startswith("study-"):
-        from regatta_tools.measures.archive import targets_of_the_study
+    from regatta_tools.measures.archive import targets_of_the_study
 
-        return targets_of_the_study().get(cell)
-    return known.get(cell)
+    study = targets_of_the_study().get(cell)
+    # A row without a target says nothing of whose cell it is.
+    return study if target.startswith("study-") or (study and not target) else known.get(cell)
 
 
 def _frame(rows: Rows) -> Any:

@@ -14,7 +14,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal, InvalidOperation
@@ -23,6 +23,7 @@ from typing import Any
 
 from regatta_tools.errors import InputError
 from regatta_tools.provenance import passages
+from regatta_tools.provenance.citation_checks import CITED_BY_FORM, number_problem
 from regatta_tools.provenance.citations import country
 from regatta_tools.provenance.corpus import Corpus, SourceText
 from regatta_tools.provenance.locators import language_of, targets_of
@@ -36,12 +37,15 @@ MISSTATES, DEFECT, NON_BINDING = "misstates-current-rule", "citation-defect", "n
 #: From the gravest to none: the outcome of a requirement is the gravest of what is found on it.
 ORDER = (MISSTATES, DEFECT, NON_BINDING, NOT_ASSESSED, CLEAN)
 NUMERIC = frozenset({"duration", "money", "ratio", "count"})
-#: Pairs of comparators that bound from different sides.
+#: Up to here numbers without a unit are taken for ways of speaking: laws list three things and do not say "three".
+_SMALL = 10
+#: What a comparator cannot be in a text that says it: a bound from the other side, or one that takes the limit itself
+#: in where the other leaves it out.
 _AGAINST = {
-    "at-most": {"at-least", "more-than"},
-    "less-than": {"at-least", "more-than"},
-    "at-least": {"at-most", "less-than"},
-    "more-than": {"at-most", "less-than"},
+    "at-most": {"at-least", "more-than", "less-than"},
+    "less-than": {"at-least", "more-than", "at-most"},
+    "at-least": {"at-most", "less-than", "more-than"},
+    "more-than": {"at-most", "less-than", "at-least"},
 }
 #: Outcome and rule of each reason, as the published audit sorts them.
 REASONS: dict[str, tuple[str, str]] = {
@@ -259,6 +263,9 @@ def read_citation(index: Index, citation: Record, corpus: Corpus) -> tuple[Read,
     nothing = Read(citation, text, None)
     if source is None:
         return nothing, []  # told by _binding
+    problem = number_problem(source["number"], source["jurisdiction"]) if source["kind"] in CITED_BY_FORM else None
+    if problem:
+        return nothing, [Trouble("wrong-instrument", citation, "source", problem)]
     targets, problem = targets_of(citation["locator"], source["jurisdiction"])
     if not targets:
         return nothing, [Trouble("missing-locator", citation, "locator", problem)]
@@ -328,13 +335,18 @@ def _facts(index: Index, read: Read, facts: list[Record]) -> list[Trouble]:
     for fact in facts:
         if fact["kind"] == "date":
             found = [d for d in dates(normal, language) if _same_date(d.value, fact["value"])]
+            anchor = anchored.get(fact.key)
             if not found:
                 what = f"the passage does not state the date {fact['value']}"
                 troubles.append(Trouble("wrong-number", fact, "value", what))
+            elif anchor is not None and not any(d.start < anchor[1] and anchor[0] < d.end for d in found):
+                troubles.append(Trouble("wrong-number", fact, "value", _read_otherwise(normal, anchor)))
             elif len(found) == 1:
                 read.spans[fact.key] = found[0].start, found[0].end
         elif fact["kind"] in NUMERIC:
             troubles += _number(fact, normal, language, anchored.get(fact.key), read)
+        else:
+            troubles += _numbers_in_words(fact, normal, language, anchored.get(fact.key))
     return troubles
 
 
@@ -378,8 +390,7 @@ def _number(fact: Record, normal: str, language: str, anchor: tuple[int, int] | 
     if anchor is not None:
         counted = [q for q in counted if q.start < anchor[1] and anchor[0] < q.end]
         if not counted:
-            what = f"where this fact was read, the passage says {normal[anchor[0] : anchor[1]]!r}"
-            return [Trouble("wrong-number", fact, "value", what)]
+            return [Trouble("wrong-number", fact, "value", _read_otherwise(normal, anchor))]
     bounds = {q.bound for q in counted}
     if bounds and bounds <= _AGAINST.get(fact["comparator"], set()):
         what = f"the passage bounds it by {' or '.join(sorted(bounds))}, the fact by {fact['comparator']}"
@@ -387,6 +398,31 @@ def _number(fact: Record, normal: str, language: str, anchor: tuple[int, int] | 
     if len(counted) == 1:
         read.spans[fact.key] = counted[0].start, counted[0].end
     return []
+
+
+def _numbers_in_words(fact: Record, normal: str, language: str, anchor: tuple[int, int] | None) -> Iterator[Trouble]:
+    """What a machine can compare of a fact in words: each number in it, with its unit, must stand where it was read.
+
+    And where a reader found the fact in nothing but a number, the fact has to say that number.
+    """
+    stated = quantities(normal, language)
+    if anchor is not None:
+        stated = tuple(q for q in stated if q.start < anchor[1] and anchor[0] < q.end)
+    said = quantities(passages.normalise(fact["value"]), "en")
+    for q in said:
+        same = [s for s in stated if s.value == q.value]
+        if not same:
+            where = "the passage" if anchor is None else "the passage, where this fact was read,"
+            yield Trouble("wrong-number", fact, "value", f"{where} does not state {q.value}")
+        elif q.unit and not any(s.unit in ("", q.unit) for s in same):
+            yield Trouble("wrong-unit", fact, "value", f"the passage states {q.value} {_units(same)}, not {q.unit}")
+    alone = [s for s in stated if (s.start, s.end) == anchor]
+    if alone and not any(q.value == alone[0].value for q in said):
+        yield Trouble("wrong-number", fact, "value", _read_otherwise(normal, (alone[0].start, alone[0].end)))
+
+
+def _read_otherwise(normal: str, anchor: tuple[int, int]) -> str:
+    return f"where this fact was read, the passage says {normal[anchor[0] : anchor[1]]!r}"
 
 
 def _against_duty(requirement: Record, facts: list[Record]) -> list[Trouble]:
@@ -460,25 +496,27 @@ def render_evidence(spans: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _duty(requirement: Record, reads: list[Read]) -> list[Trouble]:
-    """Every quantity of a duty must be stated by a cited passage: value, unit and kind of days.
+    """Every quantity and date of a duty must be stated by a cited passage: value, unit and kind of days.
 
-    Only where every cited passage is there: what is not read may state it.
+    Only where every cited passage is there: what is not read may state it. Small numbers of things (two forms) are
+    often said in other words, and are left out.
     """
     if not reads or any(r.passage is None for r in reads):
         return []
     stated: set[tuple[Any, ...]] = set()
     values: set[Any] = set()
+    days: set[str] = set()
     for read in reads:
         assert read.passage is not None
         for language in ("en", "vi"):
             for q in quantities(read.passage.normal, language):
                 stated.add((q.value, q.unit, q.day_count))
                 values.add(q.value)
+            days |= {d.value for d in dates(read.passage.normal, language)}
     troubles = []
     for column, language in (("duty_en", "en"), ("duty_vi", "vi")):
         for q in quantities(passages.normalise(requirement[column]), language):
-            # A number without a unit counts things ("two forms"), which laws often say in other words.
-            if not q.unit or (q.value, q.unit, q.day_count) in stated:
+            if (q.value, q.unit, q.day_count) in stated or (not q.unit and (q.value <= _SMALL or q.value in values)):
                 continue
             if q.unit == "times" and (q.value, "", "") in stated:
                 continue
@@ -487,6 +525,11 @@ def _duty(requirement: Record, reads: list[Read]) -> list[Trouble]:
             if any(v == q.value and u == q.unit for v, u, _ in stated):
                 reason = "wrong-day-count"
             troubles.append(Trouble(reason, requirement, column, what))
+        for day in dates(passages.normalise(requirement[column]), language):
+            # A date without a year is stated by one with any, and the other way round the year may stand elsewhere.
+            if not any(d[-6:] == day.value[-6:] and (d == day.value or "--" in d + day.value) for d in days):
+                what = f"no cited passage states the date {day.value}"
+                troubles.append(Trouble("wrong-number", requirement, column, what))
     return troubles
 
 

@@ -64,7 +64,8 @@ class AuditReport:
 
     ``texts`` is the folder of the corpus, empty where none was given. ``findings`` are those on the package and, with
     the folder before the name of the file, on the texts. ``upcoming`` is what starts or ends soon, ``None`` where
-    nobody asked. ``files`` and ``records`` count what was read of the package at ``checked``.
+    nobody asked. ``files`` and ``records`` count what was read of the package at ``checked``. Where only what a change
+    touched was asked for, ``since`` is the revision before it and ``older`` counts the findings that were there before.
     """
 
     as_of: str
@@ -75,6 +76,8 @@ class AuditReport:
     files: int = 0
     records: int = 0
     checked: str = ""
+    since: str = ""
+    older: int = 0
 
     @property
     def summary(self) -> dict[str, int]:
@@ -84,23 +87,27 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no requirement has an adverse outcome and nothing is an error."""
-        adverse = any(item.outcome not in (CLEAN, NOT_ASSESSED) for item in self.items)
+        """Whether nothing is adverse and nothing is an error; after a change, of what it brought in."""
+        adverse = not self.since and any(item.outcome not in (CLEAN, NOT_ASSESSED) for item in self.items)
         return not adverse and not any(f.severity == "error" for f in self.findings)
 
     def as_report(self) -> Report:
         """The findings for the writers of findings (github, sarif, junit), each at its place in the repository."""
         # Texts are named from the current folder, and writers count from the package.
         findings = (replace(f, file=os.path.abspath(f.file)) if f.code in TEXTS else f for f in self.findings)
-        return Report(tuple(findings), files=self.files, records=self.records, checked=self.checked)
+        return Report(
+            tuple(findings), files=self.files, records=self.records, checked=self.checked, since=self.since,
+            older=self.older, made_by="regatta audit",
+        )  # fmt: skip
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form; ``upcoming`` is there where it was asked for."""
+        """The JSON form; ``upcoming``, ``since`` and ``older`` are there where they were asked for."""
         soon = {} if self.upcoming is None else {"upcoming": [change.as_dict() for change in self.upcoming]}
         return {
             "ok": self.ok,
             "as_of": self.as_of,
             "texts": self.texts,
+            **({"since": self.since, "older": self.older} if self.since else {}),
             "summary": self.summary,
             **soon,
             "items": [item.as_dict() for item in self.items],

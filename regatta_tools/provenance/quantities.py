@@ -60,6 +60,8 @@ def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
     return tuple(found)
 
 
+# What follows a cue that bounds a number right behind it: "up to a total of 24".
+_NUMBER_NEXT = re.compile(r"\W*(?:(?:a|the|total|of)\s+)*[0-9]")
 _TOKEN = re.compile(r"[0-9]+(?:[.,/][0-9]+)*|[^\W\d_]+|[½¼¾⅓⅔⅛⅜⅝⅞]|[^\s\w]")
 _GLYPHS = {
     "½": "0.5", "¼": "0.25", "¾": "0.75", "⅛": "0.125", "⅜": "0.375", "⅝": "0.625", "⅞": "0.875",
@@ -120,13 +122,18 @@ class _Grammar:
             return ""
         return name
 
-    def _last_cue(self, clause: str) -> tuple[str, int, int]:
-        """The bounding words nearest to the end of a clause: their comparator, start and end; else an empty name."""
+    def _last_cue(self, clause: str, *, unused: bool = False) -> tuple[str, int, int]:
+        """The bounding words nearest to the end of a clause: their comparator, start and end; else an empty name.
+
+        With ``unused``, those that bound no number of the clause itself: "the following limits, up to 24 hours".
+        """
         last = ("", -1, -1)
         for name, pattern in self.before:
             for match in pattern.finditer(clause):
                 if self.weak.fullmatch(match.group()) and len(clause) - match.end() > 14:
                     continue  # "từ ngày ... là 12%", "over the counter ... 30 days": it speaks of something else
+                if unused and _NUMBER_NEXT.match(clause, match.end()):
+                    continue
                 # "not more than" holds "more than": the one that ends last, and of those the longer.
                 if (match.end(), -match.start()) > (last[2], -last[1]) or last[2] < 0:
                     last = (name, match.start(), match.end())
@@ -139,6 +146,9 @@ class _Grammar:
             lead = re.split(r"[;:]", sentence[:colon])[-1]
             name, cue, ends = self._last_cue(lead)
             plain = not self.weak.fullmatch(lead[cue:ends]) and not any(c.isdigit() for c in lead[ends:])
+            if not plain and "following" in lead:
+                name, cue, ends = self._last_cue(lead, unused=True)
+                plain = lead[cue:].startswith("following")
             if name in ("at-most", "at-least") and plain and len(lead) - ends <= 60:
                 return name
         return ""
@@ -196,15 +206,24 @@ class _English(_Grammar):
             r"\b\d+\s+(?:CFR|C\.F\.R\.|U\.S\.C\.|USC|CCR|FR|NYCRR|ILCS|Stat\.)\s*(?:§+\s*|part\s+)?\d*[\w.\-]*(?:\(\w{1,5}\))*"
         ),
         re.compile(
+            r"\b\d{1,2}(?:st|nd|rd|th)?\s+(?:January|February|March|April|May|June|July|August|September|October|November|"
+            r"December)(?:,?\s+\d{4})?\b"
+        ),
+        re.compile(
             r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December)\s+\d{1,2}(?:,\s*\d{4})?"
         ),
         re.compile(r"\b\d{4}-\d{2}-\d{2}\b|\b\d{1,2}:\d{2}\b"),
+        # Places in Vietnamese law keep their names in English texts.
+        re.compile(r"\b(?:Điều|khoản|điểm|Chương|Mục|Phần|Phụ lục)\s+\d+[a-zđ]?", re.I),
         re.compile(r"\b(?:19|20)\d{2}\b(?!\s*(?:days?|hours?|percent|%))"),
         # Labels of paragraphs; a number that repeats its words, as in fifteen (15), says nothing new.
         re.compile(r"\(\w{1,5}(?:-\w)?\)"),
     )
     before = _bounds(
         at_most=r"in no (?:event|case)(?: \w+){0,5} (?:later|more) than|"
+        # A limit by name, a span that ends with a day, and leave to do something so many times.
+        r"following (?:limits|limitations|maximums|ceilings)|until midnight (?:of|on) the|"
+        r"may be (?:extended|renewed|repeated|prolonged|postponed)(?: only)?|"
         r"(?:may|shall|must) not(?: [\w-]+){1,8} (?:(?:more|greater) than|in excess of)|until|only|every|"
         r"not later than|no later than|within|(?:not|no) more than|(?:not|never) (?:to )?exceed(?:ing)?|up to|"
         r"at most|"
@@ -217,9 +236,12 @@ class _English(_Grammar):
         less_than=r"less than|fewer than|under|below|lower than|shorter than",
     )
     behind = _bounds(
-        at_least=r"\s*(?:or|and) (?:more|greater|longer|over|above)", at_most=r"\s*or (?:less|fewer|under|below)"
+        at_least=r"\s*(?:of age )?(?:or|and) (?:more|greater|longer|over|above|older)",
+        at_most=r"\s*or (?:less|fewer|under|below)",
     )
-    weak = re.compile(r"over|under|above|below|by the|before the|within|minimum|maximum|until|only|every", re.I)
+    weak = re.compile(
+        r"over|under|above|below|by the|before the|within|minimum|maximum|until|only|every|may be .*", re.I
+    )
     earlier = re.compile(r"\s*(?:prior to|before|in advance)", re.I)
     each = re.compile(r"\b(?:every|each|once)\b", re.I)
     negation = re.compile(r"\b(?:no|not|nor|never|neither)\b", re.I)
@@ -476,7 +498,12 @@ _NAMES = [
     "december",
 ]  # fmt: skip
 _MONTHS = {name: n for n, name in enumerate(_NAMES, 1)}
-_EN_DATE = re.compile(rf"\b({'|'.join(_MONTHS)})\s+(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s*((?:19|20)\d{{2}}))?(?!\d)", re.I)
+# January 1, 2027 and 1 January 2027.
+_EN_DATE = re.compile(
+    rf"\b({'|'.join(_MONTHS)})\s+(\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s*((?:19|20)\d{{2}}))?(?!\d)"
+    rf"|(?<![\d,.])(\d{{1,2}})(?:st|nd|rd|th)?\s+({'|'.join(_MONTHS)})(?:,?\s+((?:19|20)\d{{2}}))?(?!\d)",
+    re.I,
+)
 _VI_DATE = re.compile(
     r"\b(?:ngày\s+)?(\d{1,2})\s+tháng\s+(\d{1,2})(?:\s+năm\s+(\d{4}))?|\b(\d{1,2})/(\d{1,2})(?:/(\d{4}))?(?!\d|/)", re.I
 )
@@ -489,7 +516,9 @@ def dates(text: str, language: str) -> tuple[DateMention, ...]:
         if language == "vi":
             day, month, year = match.groups()[:3] if match.group(1) else match.groups()[3:]
         else:
-            day, month, year = match.group(2), str(_MONTHS[match.group(1).lower()]), match.group(3)
+            first, last, year, day, named, late = match.groups()
+            named, day, year = (first, last, year) if first else (named, day, late)
+            month = str(_MONTHS[named.lower()])
         if 1 <= int(month) <= 12 and 1 <= int(day) <= 31:
             found.append(DateMention(f"{year or '-'}-{int(month):02d}-{int(day):02d}", *match.span()))
     return tuple(found)

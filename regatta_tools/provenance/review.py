@@ -37,8 +37,15 @@ _CELL = 32_767
 _WIDTHS = {"duty_en": 60, "duty_vi": 60, "passage": 90, "facts": 50, "reason": 50}
 
 
-def todo(package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), everything: bool = False) -> bytes:
-    """A review sheet in CSV of the citations without a reading by a person that counts (or of all).
+#: Which citations go into a sheet: without a reading that counts by a person, or by anybody, or all of them.
+NO_PERSON, UNREAD, ALL = "no-person", "unread", "all"
+
+
+def todo(
+    package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), requirements: Iterable[str] = (),
+    which: str = NO_PERSON,
+) -> bytes:  # fmt: skip
+    """A review sheet in CSV of the citations without a reading by a person that counts (or as ``which`` says).
 
     Where a corpus is given the sheet has each passage, from the reader's own texts. Texts that a spreadsheet would run
     have an apostrophe in front.
@@ -46,14 +53,15 @@ def todo(package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), 
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
-    for row in _rows(package, corpus, set(cells), everything):
+    for row in _rows(package, corpus, set(cells), set(requirements), which):
         writer.writerow({k: neutral(v) for k, v in row.items()})
     return out.getvalue().encode("utf-8")
 
 
 def todo_workbook(
-    package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), everything: bool = False
-) -> bytes:
+    package: Package, corpus: Corpus | None, *, cells: Iterable[str] = (), requirements: Iterable[str] = (),
+    which: str = NO_PERSON,
+) -> bytes:  # fmt: skip
     """The same as an Excel workbook, with lists to choose from. All cells are text, so nothing is run or converted."""
     from openpyxl import Workbook
     from openpyxl.styles import Alignment, Font
@@ -65,7 +73,7 @@ def todo_workbook(
     book = Workbook()
     sheet = book.active
     sheet.title = "review"
-    rows = _rows(package, corpus, set(cells), everything)
+    rows = _rows(package, corpus, set(cells), set(requirements), which)
     for number, row in enumerate([{c: c for c in COLUMNS}, *rows], 1):
         for at, column in enumerate(COLUMNS, 1):
             cell = sheet.cell(number, at)
@@ -104,16 +112,21 @@ def _listed(book: Any, column: str) -> str:
     return f"lists!${letter}$2:${letter}${len(values) + 1}"
 
 
-def _rows(package: Package, corpus: Corpus | None, wanted: set[str], everything: bool) -> list[dict[str, str]]:
+def _rows(
+    package: Package, corpus: Corpus | None, wanted: set[str], named: set[str], which: str
+) -> list[dict[str, str]]:
     index = Index(package)
     found = []
     for citation in package.table("citations"):
         requirement = package.by_id[citation["requirement"]]
         if requirement["status"] != "active" or (wanted and citation["cell"] not in wanted):
             continue
+        if named and requirement.key not in named:
+            continue
         read = checks.read_citation(index, citation, corpus)[0] if corpus else checks.Read(citation, None, None)
         current, _ = latest(index, citation, read.passage.sha256 if read.passage else "")
-        if everything or not any(r["reader_kind"] in ("human", "lawyer") for r in current):
+        persons = [r for r in current if r["reader_kind"] in ("human", "lawyer")]
+        if which == ALL or not (current if which == UNREAD else persons):
             found.append(_row(index, requirement, read))
     return found
 

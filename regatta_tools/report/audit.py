@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from regatta_tools.provenance.checks import ORDER
 from regatta_tools.provenance.currency import Change
 from regatta_tools.provenance.outcomes import AuditReport, Item
 from regatta_tools.report.findings import as_lines, plain, strict_json
+
+if TYPE_CHECKING:
+    from regatta_tools.provenance.model_reading import Plan, Read
 
 _SAID = {
     "misstates-current-rule": "misstates the current rule",
@@ -33,7 +36,7 @@ def as_text(report: AuditReport) -> str:
     against = f"against the texts in {report.texts}" if report.texts else "by recorded readings alone (no --texts)"
     if report.upcoming is not None:
         lines += ["", *_upcoming(report.upcoming)]
-    lines += ["", plain(f"As of {when}, {against}."), as_table(report), "", NO_LAWYER]
+    lines += ["", plain(f"As of {when}, {against}."), *_since(report), as_table(report), "", NO_LAWYER]
     return "\n".join(lines)
 
 
@@ -41,6 +44,13 @@ def closing(report: AuditReport) -> str:
     """One line: how many requirements have each outcome that occurs."""
     counts = ", ".join(f"{n} {_SAID[outcome]}" for outcome, n in report.summary.items() if n)
     return f"{len(report.items)} requirement{'s' * (len(report.items) != 1)}: {counts or 'none'}"
+
+
+def _since(report: AuditReport) -> list[str]:
+    if not report.since:
+        return []
+    older = f"{report.older} older finding{'s' * (report.older != 1)}"
+    return [plain(f"Only obligations that were touched since {report.since}; {older} not shown.")]
 
 
 def _upcoming(changes: list[Change]) -> list[str]:
@@ -76,6 +86,27 @@ def as_table(report: AuditReport) -> str:
         row = [counts[cell, outcome] for cell in cells]
         lines.append(_SAID[outcome].ljust(wide) + "".join(f"  {str(n).rjust(width)}" for n in row) + f"  {sum(row):5d}")
     return "\n".join(lines)
+
+
+def plan_text(plan: Plan) -> str:
+    """What would be sent to whom, before anything is."""
+    lines = [f"{len(plan.questions)} question(s), a passage each, would go to {plan.vendor}"]
+    lines += [f"  {file}: {count} passage(s), {size:,} characters" for file, (count, size) in plan.texts().items()]
+    lines.append(f"recorded as readings of an AI by {plan.reader!r}")
+    if plan.known:
+        lines.append(f"{plan.known} citation(s) this reader has read as they stand")
+    lines += [f"{citation} cannot be asked about: {why}" for citation, why in plan.unasked.items()]
+    return "\n".join(plain(line) for line in lines)
+
+
+def read_text(plan: Plan, done: Read) -> str:
+    """What came of each question that is not a clean reading, and the counts."""
+    lines = [f"{c}: {o}: {done.why[c]}" for c, o in done.outcomes.items() if o != "verified-clean"]
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(done.counts.items()))
+    lines.append(f"{len(done.added)} readings added ({counts or 'nothing asked'}); {done.calls} calls")
+    if any(outcome not in ORDER for outcome in done.outcomes.values()):
+        lines.append("what was not read is recorded nowhere, and is still to be read")
+    return "\n".join(plain(line) for line in lines)
 
 
 def agreement_text(found: list[dict[str, Any]]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from regatta_tools.report.findings import plain
+from regatta_tools.report.findings import counted, plain
 
 if TYPE_CHECKING:
     from regatta_tools.cells.new import NewCell
@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 def new_text(done: NewCell) -> str:
     """What was written, and the next steps."""
     sources = f" and {', '.join(done.sources)} in sources.csv" if done.sources else ""
+    unread = [
+        f"No grammar reads citations of {done.unread}: that they are there is checked, their form is not",
+        "(regatta explain C006; docs/citations.md).",
+    ]
     lines = [
         f"{done.id}: written to {done.root / 'instruments' / done.id}{sources}",
         f"It holds one worked example, carried over from {done.example}: a true item of another cell that shows the",
         "form. It is no item of this cell, and no run is scored as long as it is there (regatta explain P014).",
+        *(unread if done.unread else ()),
         "",
         "next:",
         "  1. list the governing texts in instruments/sources.csv",
@@ -38,7 +43,7 @@ def status_text(cells: list[CellStatus]) -> str:
         if status.example:
             lines.append(f"   the worked example is still there ({status.example}); it counts for nothing below")
         if status.errors:
-            lines.append(f"   {status.errors} error(s) in its files: regatta validate")
+            lines.append(f"   {counted(status.errors, 'error')} in its files: regatta validate")
         for step in status.steps:
             lines.append(f"{step.number}  {step.state:<5}  {step.name}: {step.evidence}")
             lines += [f"          missing: {what}" for what in step.missing]

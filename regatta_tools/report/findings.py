@@ -34,17 +34,21 @@ def waived_lines(report: Report) -> list[str]:
     ]
 
 
+def counted(number: int, what: str) -> str:
+    """A number with its noun, as in ``1 error`` and ``2 errors``."""
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
 def closing(report: Report) -> str:
     """The last line: what was read, and how many findings there are."""
-    files = f"{report.files} file{'s' * (report.files != 1)}"
-    read = f"{files}, {report.records} record{'s' * (report.records != 1)}"
+    read = f"{counted(report.files, 'file')}, {counted(report.records, 'record')}"
     if report.findings:
-        found = f"{report.errors} error(s), {report.warnings} warning(s)"
+        found = f"{counted(report.errors, 'error')}, {counted(report.warnings, 'warning')}"
     else:
         found = "nothing new" if report.since else "clean"
     since = f" since {report.since}" if report.since else ""
     waived = f", {len(report.waived)} waived" if report.waived else ""
-    older = f"; {report.older} older finding{'s' * (report.older != 1)} not shown" if report.since else ""
+    older = f"; {counted(report.older, 'older finding')} not shown" if report.since else ""
     help_ = ". `regatta explain CODE` says why." if report.findings else ""
     return plain(f"{read}: {found}{since}{waived}{older}{help_}")
 

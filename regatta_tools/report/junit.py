@@ -30,7 +30,7 @@ def as_text(report: Report) -> str:
         key = path(entry.finding.file), entry.finding.code, entry.finding.record
         waived.setdefault(key, []).append(f"waived by {entry.by} until {entry.until}: {entry.reason}")
 
-    root = xml.Element("testsuites", {"name": "regatta validate"})
+    root = xml.Element("testsuites", {"name": report.made_by})
     for file in sorted({key[0] for key in (*found, *waived)}):
         suite = xml.SubElement(root, "testsuite", {"name": _legal(file or "package")})
         for key, findings in found.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from regatta_tools.report.findings import plain
+from regatta_tools.report.findings import counted, plain
 
 if TYPE_CHECKING:
     from regatta_tools.sheets.bring_back import BroughtBack
@@ -58,13 +58,18 @@ def _closing(done: BroughtBack, check: bool) -> list[str]:
     aside = f"; {older} finding(s) were there before" if older else ""
     file = shlex.quote(done.file)
     if errors:
-        return [f"{done.file}: {errors} error(s), nothing is written{aside}. `regatta explain CODE` says why."]
+        return [f"{done.file}: {counted(errors, 'error')}, nothing is written{aside}. `regatta explain CODE` says why."]
     if not done.differs:
         return [f"{done.file}: nothing to bring back{aside}"]
+    again = []
+    if done.to_read:
+        count = f"{len(done.to_read)} requirement{'s' * (len(done.to_read) != 1)}"
+        again = [f"to be read again against the law ({count}; regatta audit todo --unread): {', '.join(done.to_read)}"]
     if check:
-        return [f"{done.file}: fit to be brought back{aside}. next: regatta sheet in {file}"]
+        return [*again, f"{done.file}: fit to be brought back{aside}. next: regatta sheet in {file}"]
     return [
         *(f"written: {name}" for name in done.written),
+        *again,
         f"next: regatta sheet out {done.cell} -o {file} before you go on editing (notes are kept){aside}",
     ]
 

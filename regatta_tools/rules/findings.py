@@ -85,7 +85,7 @@ class Report:
     ``files`` and ``records`` count what was read; ``ok`` is true where no finding is an error. Where only
     what a change brought in was asked for, ``since`` is the revision before it and ``older`` the number of
     findings that were there before and are left out. ``waived`` holds what a waiver of the package takes
-    out of the findings: it counts for nothing and is always told.
+    out of the findings: it counts for nothing and is always told. ``made_by`` is the command behind it.
     """
 
     findings: tuple[Finding, ...]
@@ -95,6 +95,7 @@ class Report:
     since: str = ""
     older: int = 0
     waived: tuple[Waived, ...] = ()
+    made_by: str = "regatta validate"
 
     @property
     def errors(self) -> int:

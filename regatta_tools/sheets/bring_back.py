@@ -46,7 +46,11 @@ _REPLACED = {"©": "(c)", "®": "(r)", "™": "(tm)"}
 
 @dataclass
 class BroughtBack:
-    """The result of :func:`sheet_in`. ``written`` names the files that were written (none with ``check``)."""
+    """The result of :func:`sheet_in`. ``written`` names the files that were written (none with ``check``).
+
+    ``to_read`` are the requirements that have to be read again after the edit. Nobody could read them before, so that
+    they are unread (A001) is no reason not to write.
+    """
 
     file: str
     cell: str
@@ -54,6 +58,7 @@ class BroughtBack:
     changes: dict[str, Merged] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
+    to_read: list[str] = field(default_factory=list)
     open_elsewhere: bool = False
 
     @property
@@ -74,6 +79,7 @@ class BroughtBack:
             "findings": [f.as_dict() for f in self.findings],
             "notes": [n.as_dict() for n in self.notes],
             "written": self.written,
+            "to_read": self.to_read,
         }
 
 
@@ -126,7 +132,9 @@ def sheet_in(
     result.findings = list(book.findings)
     # A workbook that lacks a sheet says nothing about the package as it would be.
     if not broken:
-        result.findings += _checked(book, held, result.changes, contents, rows)
+        found = _checked(book, held, result.changes, contents, rows)
+        result.to_read = [f.finding.record for f in found if f.finding.code == "A001" and not f.before]
+        result.findings += [f for f in found if f.finding.code != "A001" or f.before]
     # Renewing the words of the descriptor would hide that a row of such a file was lost.
     stale = [f for f in held.findings if f.code == "R011" and f.file in contents]
     result.findings += [SheetFinding(f, "") for f in stale]

@@ -1,4 +1,4 @@
-"""Suites and label sets: read, checked against the schema, with the place of everything that is wrong."""
+"""Suites, label sets and thresholds: read, checked against the schema, with the place of everything that is wrong."""
 
 from __future__ import annotations
 
@@ -79,16 +79,24 @@ def _open(path: Path) -> Document:
 
 
 def check_file(path: Path) -> Report:
-    """Check a suite or label file. Raises :class:`InputError` only where the file cannot be opened."""
+    """Check a file of a suite, of labels or of thresholds.
+
+    Raises :class:`InputError` only where the file cannot be opened.
+    """
     try:
         document = _open(path)
     except SyntaxProblem as problem:
         finding = rule(problem.code).finding(problem.message, file=str(path), line=problem.line, column=problem.column)
         return Report((finding,), files=1, records=0, checked=str(path))
     value = document.value
-    is_labels = isinstance(value, dict) and "scenarios" not in value and not _LABEL_KEYS.isdisjoint(value)
-    findings = _check(document, str(path), "LabelSet" if is_labels else "Suite")
-    items = value.get("labels" if is_labels else "scenarios") if isinstance(value, dict) else value
+    class_name, key = "Suite", "scenarios"
+    if isinstance(value, dict) and "scenarios" not in value:
+        if "thresholds" in value:
+            class_name, key = "Preregistration", "thresholds"
+        elif not _LABEL_KEYS.isdisjoint(value):
+            class_name, key = "LabelSet", "labels"
+    findings = _check(document, str(path), class_name)
+    items = value.get(key) if isinstance(value, dict) else value
     return Report(tuple(findings), files=1, records=len(items) if isinstance(items, list) else 0, checked=str(path))
 
 
@@ -143,6 +151,11 @@ def _check(document: Document, file: str, class_name: str) -> list[Finding]:
             if scenario["turns"][-1]["speaker"] != "user":
                 last = (*at, "turns", len(scenario["turns"]) - 1)
                 say("U007", "the last turn is not the user's", document.place(last), name)
+    if class_name == "Preregistration" and not findings:
+        from regatta_tools.measures.require import problems
+
+        for at, message, mend in problems(value):
+            say("U002", f"{_where(at)}: {message}", document.place(at), "", mend)
     return ordered(findings)
 
 
@@ -222,8 +235,11 @@ def _name_of(value: dict[str, Any], path: Path_) -> str:
     return ""
 
 
-def _usable(path: Path, class_name: str) -> Document:
-    """The checked file. Raises :class:`InputError` with the first finding where there is one."""
+def usable(path: Path, class_name: str) -> Document:
+    """A file held against a class of the schema, with the places of its values.
+
+    Raises :class:`InputError` with the first finding where there is one.
+    """
     try:
         document = _open(path)
     except SyntaxProblem as problem:
@@ -240,7 +256,7 @@ def _usable(path: Path, class_name: str) -> Document:
 def load_suite(path: Path | str) -> Suite:
     """Read a suite. Raises :class:`InputError` with file, line and column where it is not one."""
     path = Path(path)
-    value = _as_suite(_usable(path, "Suite").value, str(path))
+    value = _as_suite(usable(path, "Suite").value, str(path))
     scenarios = tuple(
         Scenario(
             id=s["id"],
@@ -279,7 +295,7 @@ def load_labels(path: Path | str, suite: Suite, cell: Cell) -> Labels:
     agreement over half-matching labels would be a wrong number, not a smaller one.
     """
     path = Path(path)
-    document = _usable(path, "LabelSet")
+    document = usable(path, "LabelSet")
     value = document.value
 
     def refuse(message: str, *at: str | int) -> InputError:

@@ -61,6 +61,15 @@ def brought_in(report: Report, revision: str, check: Callable[[Path], Report]) -
     return replace(report, findings=tuple(new), since=revision, older=len(report.findings) - len(new))
 
 
+def changed_lines(package: Path, revision: str) -> Lines:
+    """The lines of a package's files that differ from the merge base of ``revision`` and HEAD, by file.
+
+    Raises as :func:`brought_in`.
+    """
+    git = _Git(package)
+    return git.changed_lines(git.merge_base(revision), ["instruments", DESCRIPTOR])
+
+
 def _new(after: tuple[Finding, ...], before: tuple[Finding, ...], touched: Lines) -> list[Finding]:
     """The findings that stand on a touched line or are not among those before, in their order."""
     left = Counter(identity(f) for f in before)

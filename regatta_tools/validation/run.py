@@ -125,7 +125,7 @@ def load(path: Any = None, *, today: Any = None) -> Package:
     if errors:
         first = errors[0]
         raise InputError(
-            f"the package has {len(errors)} error(s), the first: {first.message}",
+            f"the package has {len(errors)} error{'s' * (len(errors) != 1)}, the first: {first.message}",
             code=first.code,
             place=first.place(),
             mend="run `regatta validate` and mend what it lists",

@@ -26,7 +26,7 @@ _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 _WORD = re.compile(r"\w+")
 #: What tells the answer, by table and column. What a table of the context repeats of other columns (topic,
 #: actor, name) tells a generator nothing that it could not know.
-_JUDGING = {
+JUDGING = {
     "requirements": ("duty_en", "duty_vi", "applies_when", "trigger", "observable_test"),
     "faults": ("injection_en", "injection_vi", "applies_when", "shows_when", "not_when", "fixture"),
     "fault_values": ("true_expr", "faulty_expr"),
@@ -88,7 +88,7 @@ def _repeated(package: Package, texts: list[_Text]) -> list[Finding]:
     findings: dict[int, Finding] = {}
     for length in sorted(set(RUN.values())):
         index = _Index(texts, length)
-        for table, columns in _JUDGING.items():
+        for table, columns in JUDGING.items():
             for column in columns:
                 if RUN["vi" if column.endswith("_vi") else "en"] != length:
                     continue
