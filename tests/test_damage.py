@@ -568,7 +568,7 @@ MOVES: dict[str, Callable[[list[str]], list[str]]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 @given(data=st.data())
-@settings(max_examples=5, suppress_health_check=[*HealthCheck])
+@settings(max_examples=3, suppress_health_check=[*HealthCheck])
 def test_damage_is_seen_where_it_was_done(copies, name, data):
     several = "another cell" in name
     copy = copies(None if several else data.draw(st.sampled_from([*CELLS, *CELLS, None]), "cell"))
