@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,10 @@ from regatta_tools.tables.descriptor import build
 ROOT = Path(__file__).resolve().parents[1]
 
 # Time limits on single examples say more about a shared machine than about the code.
-settings.register_profile("regatta", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+settings.register_profile(
+    "regatta", deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=int(os.environ.get("REGATTA_EXAMPLES", "40")),
+)  # fmt: skip
 settings.load_profile("regatta")
 
 # What reads, writes and speaks: these files run a second time under the C locale (make test).

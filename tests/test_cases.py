@@ -704,14 +704,12 @@ def test_a_cell_of_the_greatest_size_costs_no_time(package_copy, text):
 
     for table in ("requirements", "citations", "facts", "faults", "fault_values", "fault_probes", "sources"):
         sheet = Sheet(package_copy, table)
-        original = (package_copy / sheet.file).read_bytes()
         own = [column for column in sheet.header if column not in ("id", "cell", "requirement", "fault", "source")]
         sheet.set(0, **dict.fromkeys(own, text))
         sheet.save()
-        start = time.process_time()
-        assert validated(package_copy)
-        assert time.process_time() - start < 20, table
-        (package_copy / sheet.file).write_bytes(original)
+    start = time.process_time()
+    assert validated(package_copy)
+    assert time.process_time() - start < 20
 
 
 # Any bytes in any file

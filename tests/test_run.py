@@ -537,11 +537,11 @@ def _check_broken_and_taken_up(folder, unbroken, kills):
     return more
 
 
-def test_kill_9_at_ten_random_moments_then_the_same_command(slow):
+def test_kill_9_at_random_moments_then_the_same_command(slow):
     suite, script, unbroken, base = slow
     whole = (unbroken.folder / "journal.jsonl").stat().st_size
     moments, resent, halfway = random.Random(20261130), 0, 0
-    for number in range(10):
+    for number in range(6):
         folder = base / f"killed-{number}"
         process = start(*words(suite, script, folder))
         _wait_for_journal(process, folder, moments.randrange(whole))
@@ -555,7 +555,7 @@ def test_kill_9_at_ten_random_moments_then_the_same_command(slow):
         resent += _check_broken_and_taken_up(folder, unbroken, kills=1)
     # With six milliseconds a call, most kills hit one in flight; were none counted, counting would be broken.
     assert resent > 0
-    assert halfway >= 5
+    assert halfway >= 3
 
 
 def test_one_run_killed_ten_times_over(slow):
