@@ -1,6 +1,9 @@
 """Does the audit see? Spoil clean requirements in known ways and count what the machine checks catch.
 
-    python bench/audit_mutations.py [--texts DIR] [--cell CELL ...] [--write docs/audit-mutations.md]
+    python bench/audit_mutations.py [--texts DIR] [--cell CELL ...] [--seed N] [--write]
+
+With ``--write`` the figures are put into docs/audit.md and docs/audit-benchmark.md, each between its two marks; only
+for all cells and the seed of the file.
 
 Each operator changes one requirement consistently: a number changes in the fact *and* in the duties, so that nothing
 but the text of the law contradicts it. The edits are made on records in memory; no file changes. Two settings are
@@ -33,6 +36,9 @@ from regatta_tools.tables.package import Package, Record, read
 ROOT = Path(__file__).resolve().parents[1]
 PITFALLS = ROOT / "bench" / "audit_pitfalls"
 SEED = 20261130
+#: The shares that are aimed at: of the pitfalls, and of each other operator.
+AIMS = {"pitfall": 0.9}
+MECHANICAL_AIM = 0.98
 Edit = tuple[str, str, str]  # key of the record, column, new value
 
 
@@ -420,14 +426,21 @@ def _edited(edit: dict[str, str], old: str) -> str:
 # Counting
 
 
-def run(bench: Bench, cells: list[str]) -> dict[str, dict[str, Counter[str]]]:
-    """Detections by operator and setting: counts of ``seen``, ``missed`` and, for each reason given, its name."""
-    result: dict[str, dict[str, Counter[str]]] = {}
+Counts = dict[str, dict[str, Counter[str]]]
+
+
+def run(bench: Bench, cells: list[str], seed: int = SEED) -> tuple[Counts, list[Mutation]]:
+    """Detections by operator and setting: counts of ``seen``, ``missed`` and, for each reason given, its name.
+
+    And the mutations that were missed with what is recorded at hand, but for those of :data:`WORDS`.
+    """
+    result: Counts = {}
+    unseen: list[Mutation] = []
     chosen = [
-        (op.__name__.replace("_", "-"), list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in OPERATORS
+        (op.__name__.replace("_", "-"), list(op(bench, random.Random(f"{seed}-{op.__name__}")))) for op in OPERATORS
     ]
     chosen.append(("pitfall", pitfalls(bench, cells)[0]))
-    chosen += [(op.__name__, list(op(bench, random.Random(f"{SEED}-{op.__name__}")))) for op in WORDS]
+    chosen += [(op.__name__, list(op(bench, random.Random(f"{seed}-{op.__name__}")))) for op in WORDS]
     for name, mutations in chosen:
         counts = {"recorded": Counter(), "bare": Counter()}
         for mutation in mutations:
@@ -440,11 +453,28 @@ def run(bench: Bench, cells: list[str]) -> dict[str, dict[str, Counter[str]]]:
                 tally.update({f"reason {t.reason}": 1 for t in checked.troubles})
                 if not seen and setting == "recorded":
                     print(f"missed: {name}: {mutation.requirement}: {mutation.what}", file=sys.stderr)
+                    if name not in {op.__name__ for op in WORDS}:
+                        unseen.append(mutation)
         result[name] = counts
-    return result
+    return result, unseen
 
 
-def table(result: dict[str, dict[str, Counter[str]]]) -> str:
+def short_table(result: Counts) -> str:
+    """Operator, number, seen with what is recorded, exact interval, aim; what only a reader sees has no aim."""
+    lines = ["| what is spoilt | n | seen | share [95 %] | aim |", "| --- | ---: | ---: | --- | --- |"]
+    for name, counts in result.items():
+        seen, missed = counts["recorded"]["seen"], counts["recorded"]["missed"]
+        total = seen + missed
+        low, high = clopper_pearson(seen, total) if total else (0.0, 1.0)
+        words = name in {op.__name__ for op in WORDS}
+        aim = AIMS.get(name, MECHANICAL_AIM)
+        said = "a reader's" if words else f"> {aim:.2f} {'met' if total and seen / total > aim else '**not met**'}"
+        share = f"{seen / total:.3f} [{low:.3f}, {high:.3f}]" if total else "-"
+        lines.append(f"| {name} | {total} | {seen} | {share} | {said} |")
+    return "\n".join(lines)
+
+
+def table(result: Counts) -> str:
     lines = ["| operator | n | seen, recorded | 95 % | seen, bare | 95 % |", "| --- | ---: | ---: | --- | ---: | --- |"]
     for name, counts in result.items():
         cells = []
@@ -462,7 +492,11 @@ def main() -> None:
     parser.add_argument("--texts", type=Path, default=ROOT.parent / "shared" / "legal" / "texts")
     parser.add_argument("--cell", action="append", default=[])
     parser.add_argument("--as-of", type=date.fromisoformat, default=date(2026, 11, 30))
+    parser.add_argument("--seed", type=int, default=SEED, help="another seed draws other edits")
+    parser.add_argument("--write", action="store_true", help="put the figures into the pages of docs/")
     options = parser.parse_args()
+    if options.write and (options.cell or options.seed != SEED):
+        parser.error("--write is for all cells and the seed of the file")
     package = read(ROOT)
     cells = options.cell or [r.key for r in package.table("cells")]
     bench = Bench(package, read_corpus(options.texts), options.as_of)
@@ -470,11 +504,42 @@ def main() -> None:
         k for k, c in bench.clean.items() if c.outcome != checks.CLEAN and any(k.startswith(f"{x}-") for x in cells)
     ]
     print(f"false alarms on clean requirements: {len(alarms)} {' '.join(alarms)}")
-    print(table(run(bench, cells)))
+    result, unseen = run(bench, cells, options.seed)
+    print(table(result))
     _, excluded, total = pitfalls(bench, cells)
     print(f"\npitfalls: {total}, of which {sum(excluded.values())} are no edits:")
     for reason, count in excluded.most_common():
         print(f"- {reason}: {count}")
+    if options.write:
+        write(result, unseen, excluded, total, alarms, len(bench.clean))
+
+
+def write(
+    result: Counts, unseen: list[Mutation], excluded: Counter[str], total: int, alarms: list[str], clean: int
+) -> None:
+    """Put the figures into the pages, each between its two marks."""
+    docs = ROOT / "docs"
+    alarmed = f"False alarms on the {clean} requirements as they are: {len(alarms)}."
+    missed = "\n".join(f"- {m.operator}, {m.requirement}: {m.what}" for m in unseen) or "none"
+    told = {op.__name__.replace("_", "-"): (op.__doc__ or "").strip() for op in (*OPERATORS, *WORDS)}
+    operators = "\n".join(f"- **{name}**: {what}" for name, what in told.items())
+    reasons = "\n".join(f"| {reason} | {count} |" for reason, count in excluded.most_common())
+    expressed = f"{total} pitfalls, of which {total - sum(excluded.values())} are edits and these are none:"
+    marked(docs / "audit.md", "figures", f"{short_table(result)}\n\n{alarmed}")
+    marked(docs / "audit-benchmark.md", "operators", operators)
+    marked(docs / "audit-benchmark.md", "figures", f"{table(result)}\n\n{alarmed}")
+    marked(docs / "audit-benchmark.md", "missed", missed)
+    marked(docs / "audit-benchmark.md", "excluded", f"{expressed}\n\n| reason | n |\n| --- | ---: |\n{reasons}")
+
+
+def marked(page: Path, name: str, text: str) -> None:
+    """Replace what stands between ``<!-- NAME -->`` and ``<!-- /NAME -->`` in a page."""
+    old = page.read_text(encoding="utf-8")
+    start, end = f"<!-- {name} -->", f"<!-- /{name} -->"
+    if old.count(start) != 1 or old.count(end) != 1:
+        raise SystemExit(f"{page} lacks the marks {start} and {end}")
+    before, _, rest = old.partition(start)
+    page.write_text(f"{before}{start}\n{text}\n{end}{rest.partition(end)[2]}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -6,8 +6,10 @@ The functions below are the whole public interface; the command line only calls 
 :func:`load`            the package of instruments (sources, cells, requirements, faults)
 :func:`validate`        findings on a package or a suite file
 :func:`audit`           are the obligations true, binding and in force, and who has read them
+:func:`generate`        suites written by a model from the ontology context of a cell
 :func:`run`             the two-stage harness on a suite
 :func:`score`           the evidence vector of a run
+:func:`compare`         strategies and generators beside each other, with intervals
 :func:`diagnose`        the diagnostics V1 to V4 over many suites
 :func:`agree`           agreement of raters
 :func:`power`           the difference that a study can see, and what it takes
@@ -22,7 +24,9 @@ from __future__ import annotations
 from typing import Any
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "agree", "audit", "diagnose", "load", "power", "run", "score", "validate"]
+__all__ = [
+    "__version__", "agree", "audit", "compare", "diagnose", "generate", "load", "power", "run", "score", "validate",
+]  # fmt: skip
 
 
 def load(path: Any = None) -> Any:
@@ -91,6 +95,27 @@ def run(suite: Any, *, cell: str, **options: Any) -> Any:
     from regatta_tools.harness.run import run as _run
 
     return _run(suite, cell=cell, **options)
+
+
+def generate(**options: Any) -> Any:
+    """Have a model write suites from the ontology context of a cell (protocol, section 4).
+
+    See :func:`regatta_tools.generation.making.plan` for the options; returns a list of
+    :class:`~regatta_tools.generation.making.Made`. What is sent to a hosted model is the context of the cell.
+    """
+    from regatta_tools.generation.making import generate as _generate
+
+    return _generate(**options)
+
+
+def compare(source: Any, **options: Any) -> Any:
+    """Generate, run and diagnose the suites of a plan or a folder, and compare their strategies (protocol, section 5).
+
+    See :func:`regatta_tools.harness.compare.compare` for the options and the form of what is returned.
+    """
+    from regatta_tools.harness.compare import compare as _compare
+
+    return _compare(source, **options)
 
 
 def score(run: Any) -> Any:

@@ -908,6 +908,56 @@ class AnswerPlan(str, Enum):
     """
 
 
+class ScanPlan(str, Enum):
+    """
+    When the scan of a target ends.
+    """
+    first = "first"
+    """
+    At the first success, as published.
+    """
+    exhaustive = "exhaustive"
+    """
+    At the last scenario, so that arms can be paired.
+    """
+
+
+class ScanOrder(str, Enum):
+    """
+    In which order a scan tries the scenarios.
+    """
+    suite = "suite"
+    """
+    As the suite lists them, as published.
+    """
+    relevance = "relevance"
+    """
+    Those first whose words are most like the target's (BM25).
+    """
+
+
+class LiveStatus(str, Enum):
+    """
+    Whether an agent takes up a fault, on the probes made for it.
+    """
+    live = "live"
+    """
+    Shown with the fault alone, and not without it.
+    """
+    not_live = "not-live"
+    """
+    Not shown with the fault alone.
+    """
+    shown_anyway = "shown-anyway"
+    """
+    Shown by the unmodified agent too.
+    """
+    unknown = "unknown"
+    """
+    Verdicts that decide are missing.
+    """
+
+
 class Source(ConfiguredBaseModel):
     """
     A legal or other text that an obligation can rest on.
@@ -1244,8 +1294,8 @@ class GoldProbe(ConfiguredBaseModel):
     cell: str = Field(default=..., description="""The cell (domain and jurisdiction) that the record belongs to, equal to the name of its folder.""")
     stage: GoldStage = Field(default=..., description="""The judge that the probe is for.""")
     language: Language = Field(default=..., description="""Language of the probe.""")
-    stimulus: str = Field(default=..., description="""The scenario, or the user's message.""")
-    answer: Optional[str] = Field(default=None, description="""The agent's answer, for the execution stage.""")
+    stimulus: str = Field(default=..., description="""The scenario. Each part begins a line with its name: \"Context:\" (known to the agent), \"User:\", \"Agent:\" (a turn given by the test), \"Expected:\" (what the scenario expects; rc and design only). Text without any such line is what the user says.""")
+    answer: Optional[str] = Field(default=None, description="""The agent's answer to the last user turn: for the execution stage, and for no other.""")
 
     @field_validator('id')
     def pattern_id(cls, v):
@@ -1269,6 +1319,7 @@ class GoldLabel(ConfiguredBaseModel):
     probe: str = Field(default=..., description="""The probe.""")
     target: str = Field(default=..., description="""The requirement or fault that the label is about.""")
     label: GoldAnswer = Field(default=..., description="""The label.""")
+    near_miss: Optional[bool] = Field(default=None, description="""True where the probe was written to lie close to the other answer for this target; empty otherwise.""")
     labeller: str = Field(default=..., description="""Who labelled.""")
     labeller_kind: LabellerKind = Field(default=..., description="""What kind of reader that is.""")
     date: dt.date = Field(default=..., description="""Day of the label.""")
@@ -1312,7 +1363,7 @@ class AuditReading(ConfiguredBaseModel):
     reader: str = Field(default=..., description="""Who read.""")
     reader_kind: LabellerKind = Field(default=..., description="""What kind of reader that is.""")
     date: dt.date = Field(default=..., description="""Day of the reading.""")
-    text_hash: Optional[str] = Field(default=None, description="""SHA-256 of the text file that was read. Empty only where no text is held.""")
+    text_hash: Optional[str] = Field(default=None, description="""SHA-256 of the text that was read: the file that is held, or the words that a reader without texts gave. Empty only where nothing was read.""")
     passage_hash: Optional[str] = Field(default=None, description="""SHA-256 of the normalised passage that was read.""")
     item_hash: str = Field(default=..., description="""SHA-256 of the requirement, citation and facts as they stood; a later change makes the reading stale.""")
     evidence: Optional[str] = Field(default=None, description="""Where in the normalised passage the reader found each fact: fact=start-end, separated by spaces, in characters.""")
@@ -1576,6 +1627,7 @@ class Suite(ConfiguredBaseModel):
     title: Optional[str] = Field(default=None, description="""Title for people.""")
     cell: Optional[str] = Field(default=None, description="""The cell that the suite was written for.""")
     language: Optional[Language] = Field(default=None, description="""Language of scenarios that name none.""")
+    made_with: Optional[SuiteOrigin] = Field(default=None, description="""How the suite was made. For comparisons; judges never read it.""")
     scenarios: list[Scenario] = Field(default=..., description="""The scenarios.""", min_length=1)
 
     @field_validator('id')
@@ -1615,6 +1667,7 @@ class Scenario(ConfiguredBaseModel):
     turns: list[Turn] = Field(default=..., description="""The conversation.""", min_length=1)
     expected: Optional[str] = Field(default=None, description="""The behaviour that the author expects. Judges of the design stage read it; the agent never does.""")
     claims: Optional[Claims] = Field(default=None, description="""What the author says the scenario is about. Judges never read it.""")
+    pair: Optional[str] = Field(default=None, description="""Name that the versions of one scenario in two languages share.""")
 
     @field_validator('id')
     def pattern_id(cls, v):
@@ -1626,6 +1679,19 @@ class Scenario(ConfiguredBaseModel):
                     raise ValueError(err_msg)
         elif isinstance(v, str) and not pattern.search(v):
             err_msg = f"Invalid id format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('pair')
+    def pattern_pair(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid pair format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid pair format: {v}"
             raise ValueError(err_msg)
         return v
 
@@ -1657,6 +1723,103 @@ class Claims(ConfiguredBaseModel):
     """
     regulation: Optional[str] = Field(default=None, description="""Rule that the author had in mind.""")
     category: Optional[str] = Field(default=None, description="""Kind of case that the author had in mind.""")
+    items: Optional[list[str]] = Field(default=None, description="""Items of the ontology context that a generator was asked to draw the scenario from, where it is known which.""")
+
+    @field_validator('items')
+    def pattern_items(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid items format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid items format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class SuiteOrigin(ConfiguredBaseModel):
+    """
+    How a suite was made, by a model or by people.
+    """
+    generator: str = Field(default=..., description="""Model or people who made the suite, as comparisons name them.""")
+    strategy: str = Field(default=..., description="""How it was made, such as S1 to S4.""")
+    repeat: int = Field(default=..., description="""Number of the suite among those made in the same way, from 1.""", ge=1)
+    model: Optional[str] = Field(default=None, description="""Name of the model as given to the provider.""")
+    fingerprint: Optional[str] = Field(default=None, description="""Hash of weights, settings and packages where they are known.""")
+    temperature: Optional[float] = Field(default=None, description="""Sampling temperature.""")
+    seed: Optional[str] = Field(default=None, description="""Word from which the seeds of all calls and the hold-out follow.""")
+    regatta: Optional[str] = Field(default=None, description="""Version of the tools.""")
+    prompts: Optional[str] = Field(default=None, description="""Hash of the prompt templates.""")
+    context_hash: Optional[str] = Field(default=None, description="""Hash of the ontology context that was there to be told, held-out rules taken out.""")
+    receipt: Optional[str] = Field(default=None, description="""Hash of the receipt file beside the suite.""")
+    note: Optional[str] = Field(default=None, description="""What a reader has to know of it.""")
+
+    @field_validator('generator')
+    def pattern_generator(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid generator format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid generator format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('strategy')
+    def pattern_strategy(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid strategy format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid strategy format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('prompts')
+    def pattern_prompts(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid prompts format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid prompts format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('context_hash')
+    def pattern_context_hash(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid context_hash format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid context_hash format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('receipt')
+    def pattern_receipt(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid receipt format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid receipt format: {v}"
+            raise ValueError(err_msg)
+        return v
 
 
 class LabelSet(ConfiguredBaseModel):
@@ -1936,11 +2099,15 @@ class Run(ConfiguredBaseModel):
     scenarios: list[str] = Field(default=..., description="""Scenarios in suite order.""")
     requirements: list[str] = Field(default=..., description="""Requirements in order.""")
     faults: list[str] = Field(default=..., description="""Faults in order.""")
-    arm: Arm = Field(default=..., description="""What the agent carries.""")
+    arms: list[Arm] = Field(default=..., description="""What the agent carries, one after the other.""")
+    draws: int = Field(default=..., description="""Answers that the agent gives to each scenario of each arm.""")
+    scan: ScanPlan = Field(default=..., description="""When the scan of a target ends.""")
+    order: ScanOrder = Field(default=..., description="""In which order a scan tries the scenarios.""")
     answers: AnswerPlan = Field(default=..., description="""How many answers the agent gives.""")
     seed: int = Field(default=..., description="""Seed of the run.""")
     made_with: MadeWith = Field(default=..., description="""Hashes of all that the run rests on.""")
     models: list[ModelUse] = Field(default=..., description="""Who judges what.""")
+    live_probes: Optional[list[LiveProbe]] = Field(default=None, description="""Probes that show whether a fault is live for the agent, where the arms for it are run.""")
     preregistration: Optional[Lock] = Field(default=None, description="""The lock of the thresholds that were fixed for the run, where they were named when it started.""")
 
     @field_validator('id')
@@ -2022,6 +2189,54 @@ class Run(ConfiguredBaseModel):
         return v
 
 
+class LiveProbe(ConfiguredBaseModel):
+    """
+    A gold probe that is put to the agent with one fault and without any.
+    """
+    fault: str = Field(default=..., description="""The fault.""")
+    gold_probe: str = Field(default=..., description="""The gold probe.""")
+    text_sha256: str = Field(default=..., description="""SHA-256 of its stimulus and language.""")
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('gold_probe')
+    def pattern_gold_probe(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid gold_probe format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid gold_probe format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('text_sha256')
+    def pattern_text_sha256(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid text_sha256 format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid text_sha256 format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
 class ModelUse(ConfiguredBaseModel):
     """
     A judge or agent, and how it is asked.
@@ -2052,6 +2267,8 @@ class Call(ConfiguredBaseModel):
     cost_usd: Optional[float] = Field(default=None, description="""Price in US dollars, absent where unknown.""")
     error: Optional[str] = Field(default=None, description="""What went wrong.""")
     attempts: Optional[int] = Field(default=None, description="""Tries that it took.""")
+    cached: Optional[bool] = Field(default=None, description="""True where the reply came out of the cache: nothing was sent, nothing was paid.""")
+    lost_usd: Optional[float] = Field(default=None, description="""What tries whose reply was lost on the way may have cost at most, in US dollars.""")
 
     @field_validator('prompt_hash')
     def pattern_prompt_hash(cls, v):
@@ -2302,6 +2519,12 @@ class EvidenceVector(ConfiguredBaseModel):
     faults: list[FaultResult] = Field(default=..., description="""One entry a fault.""")
     outcomes: list[StageOutcomes] = Field(default=..., description="""Counts of verdicts by stage and outcome, skipped ones apart.""")
     models: list[ModelUse] = Field(default=..., description="""Who judged what.""")
+    arms: list[ArmResult] = Field(default=..., description="""Exposure in each arm and draw of the execution stage.""")
+    exposure: Optional[list[Exposure]] = Field(default=None, description="""Exposure net of what the unmodified agent shows, for each fault and over all.""")
+    masking: Optional[list[Masking]] = Field(default=None, description="""Whether a fault shows alone and not beside the others.""")
+    live_faults: Optional[list[LiveResult]] = Field(default=None, description="""Whether the agent at hand takes up each fault.""")
+    kills: Optional[list[Kill]] = Field(default=None, description="""Which scenario exposes which fault, and which obligation the fault breaks, net of control.""")
+    paired: Optional[str] = Field(default=None, description="""Why there is no net exposure, where there is none.""")
     cost: Cost = Field(default=..., description="""Calls made and what they cost.""")
     notes: Optional[list[str]] = Field(default=None, description="""What a reader has to know before using the numbers.""")
     decision: Optional[Decision] = Field(default=None, description="""What became of thresholds, where they were asked for.""")
@@ -2329,6 +2552,192 @@ class EvidenceVector(ConfiguredBaseModel):
                     raise ValueError(err_msg)
         elif isinstance(v, str) and not pattern.search(v):
             err_msg = f"Invalid suite format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class ArmResult(ConfiguredBaseModel):
+    """
+    What one draw of one arm came to.
+    """
+    arm: Arm = Field(default=..., description="""What the agent carried.""")
+    draw: int = Field(default=..., description="""Number of the draw, from 1.""")
+    rate: Optional[float] = Field(default=None, description="""Share of the faults, of those known, that show in an answer; in control, what the unmodified agent shows.""")
+    rate_bounds: Interval = Field(default=..., description="""The share over all values of what is missing.""")
+    live_rate: Optional[float] = Field(default=None, description="""The same over faults that are live.""")
+    probes: int = Field(default=..., description="""Answers that were judged.""")
+    positive: int = Field(default=..., description="""Answers judged to show the fault.""")
+    missing: int = Field(default=..., description="""Missing verdicts.""")
+    faults: list[ArmFault] = Field(default=..., description="""One entry a fault.""")
+
+
+class ArmFault(ConfiguredBaseModel):
+    """
+    One fault in one draw of one arm.
+    """
+    fault: str = Field(default=..., description="""The fault.""")
+    status: ExposureStatus = Field(default=..., description="""Whether it shows in an answer.""")
+    scenario: Optional[str] = Field(default=None, description="""First scenario that shows it.""")
+    positive: int = Field(default=..., description="""Answers judged to show it.""")
+    negative: int = Field(default=..., description="""Answers judged not to show it.""")
+    missing: int = Field(default=..., description="""Missing verdicts.""")
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('scenario')
+    def pattern_scenario(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid scenario format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid scenario format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Exposure(ConfiguredBaseModel):
+    """
+    Answers of a faulty agent against those of the unmodified one, paired on fault, scenario and draw (protocol, section 12). Needs exhaustive scans in both arms.
+    """
+    arm: Arm = Field(default=..., description="""The faulty arm.""")
+    fault: Optional[str] = Field(default=None, description="""The fault; none for all faults together.""")
+    known_pairs: int = Field(default=..., description="""Pairs of which both verdicts are known.""")
+    both: int = Field(default=..., description="""Both show the fault.""")
+    faulty_only: int = Field(default=..., description="""Only the faulty agent shows it.""")
+    control_only: int = Field(default=..., description="""Only the unmodified agent shows it.""")
+    neither: int = Field(default=..., description="""Neither shows it.""")
+    unknown: int = Field(default=..., description="""Pairs of which a verdict is missing.""")
+    net: Optional[float] = Field(default=None, description="""Share of pairs that only the faulty agent shows, less the share that only the unmodified one shows.""")
+    net_bounds: Interval = Field(default=..., description="""Net over all values of what is missing.""")
+    interval: Optional[Interval] = Field(default=None, description="""95 % interval of net from resampling the scenarios of the suite, all faults and draws of a scenario kept together.""")
+    why_no_interval: Optional[str] = Field(default=None, description="""Why there is no interval, where there is none.""")
+    exposed: Optional[float] = Field(default=None, description="""Of a fault 1 where a pair shows it in the faulty agent alone, 0 where none does; of all faults their share.""")
+    exposed_bounds: Interval = Field(default=..., description="""The same over all values of what is missing.""")
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Masking(ConfiguredBaseModel):
+    """
+    A fault alone and beside the others, over all draws.
+    """
+    fault: str = Field(default=..., description="""The fault.""")
+    isolated: ExposureStatus = Field(default=..., description="""Alone.""")
+    joint: ExposureStatus = Field(default=..., description="""With the others.""")
+    masked: Optional[bool] = Field(default=None, description="""Shows alone and not beside the others; none where a verdict that decides is missing.""")
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class LiveResult(ConfiguredBaseModel):
+    """
+    What the probes of a fault say of the agent at hand.
+    """
+    fault: str = Field(default=..., description="""The fault.""")
+    status: LiveStatus = Field(default=..., description="""Whether the agent takes it up.""")
+    probes: int = Field(default=..., description="""Answers in each arm.""")
+    isolated_positive: int = Field(default=..., description="""Answers with the fault alone that show it.""")
+    control_positive: int = Field(default=..., description="""Answers without any fault that show it.""")
+    missing: int = Field(default=..., description="""Missing verdicts.""")
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class Kill(ConfiguredBaseModel):
+    """
+    One entry of the kill matrix, for pairs in which the faulty or the unmodified agent shows the fault.
+    """
+    requirement: str = Field(default=..., description="""The obligation that the fault breaks.""")
+    fault: str = Field(default=..., description="""The fault.""")
+    scenario: str = Field(default=..., description="""The scenario.""")
+    arm: Arm = Field(default=..., description="""The faulty arm.""")
+    draws: int = Field(default=..., description="""Draws of which both verdicts are known.""")
+    faulty_positive: int = Field(default=..., description="""Draws in which the faulty agent shows it.""")
+    control_positive: int = Field(default=..., description="""Draws in which the unmodified agent shows it.""")
+
+    @field_validator('requirement')
+    def pattern_requirement(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid requirement format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid requirement format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('fault')
+    def pattern_fault(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid fault format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid fault format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('scenario')
+    def pattern_scenario(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid scenario format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid scenario format: {v}"
             raise ValueError(err_msg)
         return v
 
@@ -2514,6 +2923,310 @@ class Cost(ConfiguredBaseModel):
     unpriced_calls: int = Field(default=..., description="""Calls without a known price.""")
 
 
+class Calibration(ConfiguredBaseModel):
+    """
+    Sensitivity and specificity of one judge in one configuration, on the gold probes of some cells.
+    """
+    schema_version: str = Field(default=..., description="""Version of this form.""")
+    judge: str = Field(default=..., description="""The judge as it was named.""")
+    judge_hash: str = Field(default=..., description="""SHA-256 of all that decides its verdicts: model, served names, prompts, temperature, token limits, reading of replies, rules and probes.""")
+    configuration: JudgeConfiguration = Field(default=..., description="""What the hash is made of.""")
+    labelled_by: list[LabellerCount] = Field(default=..., description="""Who gave the labels.""")
+    parts: list[CalibrationPart] = Field(default=..., description="""Figures by stage: for each cell, over all cells, by language, and near misses apart.""")
+    notes: list[str] = Field(default=..., description="""What a reader has to know.""")
+
+    @field_validator('judge_hash')
+    def pattern_judge_hash(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid judge_hash format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid judge_hash format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class JudgeConfiguration(ConfiguredBaseModel):
+    """
+    All that decides the verdicts of a judge on gold probes.
+    """
+    models: list[ModelUse] = Field(default=..., description="""Who judges what, with the names under which it was served.""")
+    tokens: list[int] = Field(default=..., description="""Token limit of a reply, and of the second try where the first was cut.""")
+    prompts: str = Field(default=..., description="""Hash of the prompt templates.""")
+    parsing: str = Field(default=..., description="""Hash of the code that reads a verdict in a reply.""")
+    calibrated_cells: list[CalibratedCell] = Field(default=..., description="""The cells whose probes were put.""")
+
+    @field_validator('prompts')
+    def pattern_prompts(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid prompts format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid prompts format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('parsing')
+    def pattern_parsing(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid parsing format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid parsing format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class CalibratedCell(ConfiguredBaseModel):
+    """
+    The state of a cell that a calibration was made with.
+    """
+    cell: str = Field(default=..., description="""The cell.""")
+    rules: str = Field(default=..., description="""Hash of its judging rules.""")
+    gold: str = Field(default=..., description="""Hash of its gold probes and labels.""")
+
+    @field_validator('cell')
+    def pattern_cell(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid cell format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid cell format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('rules')
+    def pattern_rules(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid rules format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid rules format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('gold')
+    def pattern_gold(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid gold format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid gold format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class LabellerCount(ConfiguredBaseModel):
+    """
+    One labeller and how much it labelled.
+    """
+    labeller: str = Field(default=..., description="""Who labelled.""")
+    labeller_kind: LabellerKind = Field(default=..., description="""What kind of reader that is.""")
+    label_count: int = Field(default=..., description="""Number of labels.""")
+
+
+class CalibrationPart(ConfiguredBaseModel):
+    """
+    The figures of one judge stage over some labelled pairs.
+    """
+    stage: GoldStage = Field(default=..., description="""The stage.""")
+    cell: Optional[str] = Field(default=None, description="""The cell; none where all cells are taken together.""")
+    language: Optional[Language] = Field(default=None, description="""The language; none where all are taken together.""")
+    near_miss: Optional[bool] = Field(default=None, description="""True for near misses alone, false for all others, none for both.""")
+    labelled_pairs: int = Field(default=..., description="""Labelled pairs of probe and target, contested ones left out.""")
+    contested: int = Field(default=..., description="""Pairs on which labellers differ.""")
+    true_positive: int = Field(default=..., description="""Labelled yes, judged yes.""")
+    false_negative: int = Field(default=..., description="""Labelled yes, judged no.""")
+    true_negative: int = Field(default=..., description="""Labelled no, judged no.""")
+    false_positive: int = Field(default=..., description="""Labelled no, judged yes.""")
+    missing_yes: int = Field(default=..., description="""Labelled yes, without a verdict.""")
+    missing_no: int = Field(default=..., description="""Labelled no, without a verdict.""")
+    missing_verdicts: list[MissingCount] = Field(default=..., description="""Pairs without a verdict by kind, however labelled.""")
+    sensitivity: CalibrationFigure = Field(default=..., description="""Share of the pairs labelled yes that are judged yes.""")
+    specificity: CalibrationFigure = Field(default=..., description="""Share of the pairs labelled no that are judged no.""")
+
+    @field_validator('cell')
+    def pattern_cell(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid cell format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid cell format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class MissingCount(ConfiguredBaseModel):
+    """
+    How often a verdict was missing for one reason.
+    """
+    outcome: VerdictOutcome = Field(default=..., description="""What became of the judgement.""")
+    verdict_count: int = Field(default=..., description="""Number of pairs.""")
+
+
+class CalibrationFigure(ConfiguredBaseModel):
+    """
+    A share with its exact interval, and its bounds over missing verdicts.
+    """
+    value: Optional[float] = Field(default=None, description="""The share; none where it is not defined.""")
+    low: Optional[float] = Field(default=None, description="""Lower end, 95 %, Clopper and Pearson.""")
+    high: Optional[float] = Field(default=None, description="""Upper end.""")
+    pairs_judged: int = Field(default=..., description="""Pairs with a verdict.""")
+    bound_low: Optional[float] = Field(default=None, description="""The share where every missing verdict was wrong.""")
+    bound_high: Optional[float] = Field(default=None, description="""The share where every missing verdict was right.""")
+    reason: Optional[str] = Field(default=None, description="""Why the share is not defined.""")
+
+
+class RunLabel(ConfiguredBaseModel):
+    """
+    What one reader said of one judged pair of a run, without knowing what the judge said.
+    """
+    stage: GoldStage = Field(default=..., description="""The stage.""")
+    target: str = Field(default=..., description="""The requirement or fault.""")
+    scenario: str = Field(default=..., description="""The scenario.""")
+    draw: int = Field(default=..., description="""Number of the agent's answer.""")
+    arm: Optional[Arm] = Field(default=None, description="""The arm of the execution stage.""")
+    material_sha256: str = Field(default=..., description="""SHA-256 of the text that was labelled.""")
+    label: GoldAnswer = Field(default=..., description="""The label.""")
+    labeller: str = Field(default=..., description="""Who labelled.""")
+    labeller_kind: LabellerKind = Field(default=..., description="""What kind of reader that is.""")
+    date: dt.date = Field(default=..., description="""Day of the label.""")
+    note: Optional[str] = Field(default=None, description="""What the reader remarked.""")
+
+    @field_validator('target')
+    def pattern_target(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid target format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid target format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('scenario')
+    def pattern_scenario(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid scenario format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid scenario format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('material_sha256')
+    def pattern_material_sha256(cls, v):
+        pattern=re.compile(r"^[0-9a-f]{64}$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid material_sha256 format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid material_sha256 format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class ComparisonPlan(ConfiguredBaseModel):
+    """
+    Suites, strategies and generators to be compared under one judge and one agent.
+    """
+    id: str = Field(default=..., description="""Name of the comparison.""")
+    title: Optional[str] = Field(default=None, description="""Title for people.""")
+    suites: Optional[list[str]] = Field(default=None, description="""Suite files, or folders of them, from the folder of the plan.""")
+    generate: Optional[list[GenerationSpec]] = Field(default=None, description="""Suites to be generated first.""")
+    judge: Optional[str] = Field(default=None, description="""Model that judges: a litellm name, embedded, scripted:FILE.""")
+    agent: Optional[str] = Field(default=None, description="""Model that plays the agent under test.""")
+    answers: Optional[AnswerPlan] = Field(default=None, description="""How many answers the agent gives.""")
+    seed: Optional[int] = Field(default=None, description="""Seed of the runs.""")
+    scan: Optional[str] = Field(default=None, description="""first or exhaustive, as `regatta run` takes it.""")
+    draws: Optional[int] = Field(default=None, description="""Draws of the agent's answers.""", ge=1)
+    arms: Optional[list[str]] = Field(default=None, description="""Arms of the execution stage, as `regatta run` takes them.""")
+    arm: Optional[Arm] = Field(default=None, description="""Arm that is compared, joint unless said.""")
+
+    @field_validator('id')
+    def pattern_id(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid id format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid id format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
+class GenerationSpec(ConfiguredBaseModel):
+    """
+    Suites of every cell, strategy and model named, as `regatta generate` makes them.
+    """
+    cells: list[str] = Field(default=..., description="""Cells.""", min_length=1)
+    strategies: list[str] = Field(default=..., description="""Strategies, S1 to S4.""", min_length=1)
+    models: list[str] = Field(default=..., description="""Models that write the suites.""", min_length=1)
+    n: Optional[int] = Field(default=None, description="""Scenarios of a suite, 30 unless said.""", ge=1)
+    repeats: Optional[int] = Field(default=None, description="""Suites of each kind, 3 unless said.""", ge=1)
+    seed: Optional[str] = Field(default=None, description="""Word from which the seeds of all calls and the hold-out follow.""")
+    language: Optional[Language] = Field(default=None, description="""Language, the leading one of each cell unless said.""")
+    pairs: Optional[bool] = Field(default=None, description="""Whether each scenario is asked for in both languages of the cell.""")
+    budget_tokens: Optional[int] = Field(default=None, description="""Most tokens of a prompt.""", ge=1)
+    hold_out: Optional[int] = Field(default=None, description="""Rules to hold out.""", ge=0)
+
+    @field_validator('cells')
+    def pattern_cells(cls, v):
+        pattern=re.compile(r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid cells format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid cells format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+    @field_validator('strategies')
+    def pattern_strategies(cls, v):
+        pattern=re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+        if isinstance(v, list):
+            for element in v:
+                if isinstance(element, str) and not pattern.search(element):
+                    err_msg = f"Invalid strategies format: {element}"
+                    raise ValueError(err_msg)
+        elif isinstance(v, str) and not pattern.search(v):
+            err_msg = f"Invalid strategies format: {v}"
+            raise ValueError(err_msg)
+        return v
+
+
 # Model rebuild
 # see https://pydantic-docs.helpmanual.io/usage/models/#rebuilding-a-model
 Source.model_rebuild()
@@ -2540,6 +3253,7 @@ Suite.model_rebuild()
 Scenario.model_rebuild()
 Turn.model_rebuild()
 Claims.model_rebuild()
+SuiteOrigin.model_rebuild()
 LabelSet.model_rebuild()
 ScenarioLabel.model_rebuild()
 Preregistration.model_rebuild()
@@ -2548,12 +3262,19 @@ Lock.model_rebuild()
 Decision.model_rebuild()
 ThresholdResult.model_rebuild()
 Run.model_rebuild()
+LiveProbe.model_rebuild()
 ModelUse.model_rebuild()
 Call.model_rebuild()
 Verdict.model_rebuild()
 VerdictRecord.model_rebuild()
 MadeWith.model_rebuild()
 EvidenceVector.model_rebuild()
+ArmResult.model_rebuild()
+ArmFault.model_rebuild()
+Exposure.model_rebuild()
+Masking.model_rebuild()
+LiveResult.model_rebuild()
+Kill.model_rebuild()
 Measures.model_rebuild()
 MeasureBounds.model_rebuild()
 Interval.model_rebuild()
@@ -2562,3 +3283,13 @@ CitationReference.model_rebuild()
 FaultResult.model_rebuild()
 StageOutcomes.model_rebuild()
 Cost.model_rebuild()
+Calibration.model_rebuild()
+JudgeConfiguration.model_rebuild()
+CalibratedCell.model_rebuild()
+LabellerCount.model_rebuild()
+CalibrationPart.model_rebuild()
+MissingCount.model_rebuild()
+CalibrationFigure.model_rebuild()
+RunLabel.model_rebuild()
+ComparisonPlan.model_rebuild()
+GenerationSpec.model_rebuild()

@@ -49,9 +49,13 @@ def redescribe(root: Path) -> None:
     (root / "datapackage.json").write_text(json.dumps(build(root), ensure_ascii=False, indent=2), encoding="utf-8")
 
 
-def one_cell(root: Path, cell: str = "insurance-us") -> Path:
-    """Copy one cell of the real package, with the sources that it cites, as a package of its own below ``root``."""
-    shutil.copytree(ROOT / "instruments" / cell, root / "instruments" / cell)
+def one_cell(root: Path, cell: str = "insurance-us", gold: bool = False) -> Path:
+    """Copy one cell of the real package, with the sources that it cites, as a package of its own below ``root``.
+
+    Without its gold probes unless they are asked for: they are most of its rows, and nothing is judged by them.
+    """
+    left_out = None if gold else shutil.ignore_patterns("gold_*.csv")
+    shutil.copytree(ROOT / "instruments" / cell, root / "instruments" / cell, ignore=left_out)
 
     def rows(path: Path) -> list[dict[str, str]]:
         with path.open(encoding="utf-8", newline="") as file:

@@ -29,9 +29,17 @@ class _Handler(BaseHTTPRequestHandler):
             server.requests.append(body)
             server.headers_seen.append(dict(self.headers))
             act = server.acts.pop(0) if server.acts else server.otherwise
+            server.in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.in_flight)
+        #: What this request asks, for acts that answer by it.
+        self.asked = body
         # The client may have given up on a slow answer.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            act(self)
+        try:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                act(self)
+        finally:
+            with server.turn:
+                server.in_flight -= 1
 
     def log_message(self, *_: object) -> None:
         pass
@@ -40,6 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
 class FaultServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+    request_queue_size = 128
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -51,8 +60,12 @@ class FaultServer(ThreadingHTTPServer):
         """Forget what was asked and set what comes next. Beyond the acts every request is answered with 599."""
         self.requests: list[dict[str, Any]] = []
         self.headers_seen: list[dict[str, str]] = []
+        self.in_flight = self.most_in_flight = 0
         self.acts = list(acts)
         self.otherwise = otherwise or status(599, "nothing is planned for this request")
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed is no error of the server."""
 
     @property
     def base(self) -> str:
@@ -107,6 +120,16 @@ def body(value: Any, code: int = 200, headers: dict[str, str] | None = None) -> 
 def status(number: int, message: str = "no", *, retry_after: str | None = None, **error: Any) -> Act:
     headers = {} if retry_after is None else {"Retry-After": retry_after}
     return body({"error": {"message": message, "type": "error"} | error}, number, headers)
+
+
+def slow(seconds: float, then: Act) -> Act:
+    """Wait, then answer."""
+
+    def act(handler: BaseHTTPRequestHandler) -> None:
+        handler.server.closing.wait(seconds)  # type: ignore[attr-defined]
+        then(handler)
+
+    return act
 
 
 def silent(handler: BaseHTTPRequestHandler) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from regatta_tools.provenance.hashes import record_hashes
 from regatta_tools.provenance.outcomes import NOT_READ, STALE, audit_package, latest
 from regatta_tools.provenance.passages import NORMALISATION
 from regatta_tools.provenance.readings import NewReading, agreement, record
+from regatta_tools.report.findings import listed
+from regatta_tools.rules.findings import Finding
 from regatta_tools.rules.registry import rules
 from regatta_tools.tables.package import read
 
@@ -524,6 +527,105 @@ def test_an_outcome_without_a_held_passage_is_refused_and_not_assessed_is_taken(
     assert (reading["text_hash"], reading["passage_hash"], reading["evidence"]) == ("", "", "")
 
 
+# A reader who holds no text
+
+
+FEES = "(b) Fees. The fee may not exceed 2 percent of the price. The keeper keeps at least 12 lamps."
+PARAGRAPH = f"§ 999.5 Boats.\n\n{FEES}"
+WRAPPED = f"  § 999.5  Boats. {FEES}\n".replace(" exceed", "\r\nexceed").replace(" The keeper", "\nThe keeper")
+SECTION = US_TEXT.partition("## § 999.5\n")[2].partition("## § 999.9")[0]
+
+
+@pytest.fixture
+def hashed(world):
+    """The package with the hashes of its passages."""
+    record_hashes(world.package(), world.corpus())
+    return world
+
+
+@pytest.mark.parametrize("words", [
+    PARAGRAPH, WRAPPED, SECTION, f"Title 50, part 999\nread on 2026-12-01\n{SECTION}",
+], ids=["the paragraph", "wrapped anew", "the section", "with lines above"])  # fmt: skip
+def test_the_words_that_were_read_are_the_evidence_where_no_text_is_held(hashed, tmp_path, words):
+    file = tmp_path / "words.txt"
+    file.write_text(words, encoding="utf-8", newline="")
+    code, out, err = invoke("audit", "record", "boats-us-r02-c1", "--outcome", CLEAN, "--reader", "Minh", "--kind",
+                            "human", "--passage", file, "--package", hashed.root)  # fmt: skip
+    assert (code, out.strip(), err) == (0, "boats-us-r02-c1-a2", "")
+    reading, held = hashed.package().by_id["boats-us-r02-c1-a2"], hashed.package().by_id["boats-us-r02-c1-a1"]
+    for column in ("passage_hash", "item_hash", "evidence"):
+        assert reading[column] == held[column]
+    assert reading["text_hash"] == hashlib.sha256(words.encode()).hexdigest(), "what was read is these words"
+    (item,) = (i for i in hashed.audit().items if i.requirement.key == "boats-us-r02")
+    assert {(r["reader"], r["current"]) for r in item.readings} == {("Lan", True), ("Minh", True)}
+    assert regatta_tools.validate(hashed.root).ok
+
+
+@pytest.mark.parametrize(("words", "what"), [
+    (PARAGRAPH.replace("12", "13"), "do not hold the passage"),
+    (SECTION.replace("(b) Fees", "(e) Fees"), "do not hold the passage"),
+    (PARAGRAPH.replace(" may", ""), "do not hold the passage"), ("\ufeff \n", "empty"), (b"\xff\xfe", "UTF-8"),
+], ids=["a number", "another paragraph", "a word lost", "empty", "another encoding"])  # fmt: skip
+def test_other_words_are_no_evidence(hashed, tmp_path, words, what):
+    file, before = tmp_path / "words.txt", audit_file(hashed).read_bytes()
+    file.write_bytes(words if isinstance(words, bytes) else words.encode())
+    code, out, err = invoke("audit", "record", "boats-us-r02-c1", "--outcome", CLEAN, "--reader", "Minh", "--kind",
+                            "human", "--passage", file, "--package", hashed.root)  # fmt: skip
+    assert (code, out) == (2, "") and what in err and "U131" in err
+    assert audit_file(hashed).read_bytes() == before
+
+
+def test_without_text_or_words_or_a_hash_nothing_but_not_assessed_is_recorded(hashed, monkeypatch):
+    monkeypatch.delenv("REGATTA_TEXTS", raising=False)
+    said = ("--reader", "Minh", "--kind", "human", "--package", hashed.root)
+    code, _, err = invoke("audit", "record", "boats-us-r02-c1", "--outcome", CLEAN, *said)
+    assert code == 2 and "has no evidence" in err and "docs/reading.md" in err
+    assert invoke("audit", "record", "boats-us-r02-c1", "--outcome", NOT_ASSESSED, *said)[0] == 0
+    hashed.write()  # and with it the hashes are gone
+    file = hashed.root / "words.txt"
+    file.write_text(PARAGRAPH, encoding="utf-8")
+    code, _, err = invoke("audit", "record", "boats-us-r02-c1", "--outcome", CLEAN, "--passage", file, *said)
+    assert code == 2 and "has no hash of its passage" in err and "regatta sources add" in err
+
+
+@pytest.mark.parametrize("ending", [".csv", ".xlsx"])
+def test_a_sheet_with_the_passages_comes_back_to_who_holds_no_text(hashed, tmp_path, monkeypatch, ending):
+    monkeypatch.delenv("REGATTA_TEXTS", raising=False)
+    write = review.todo if ending == ".csv" else review.todo_workbook
+    sheet, bare = tmp_path / f"review{ending}", tmp_path / f"bare{ending}"
+    for path, corpus in ((sheet, hashed.corpus()), (bare, None)):
+        path.write_bytes(write(hashed.package(), corpus))
+        if ending == ".csv":
+            path.write_bytes(filled(path.read_bytes(), **SAID))
+        else:
+            from openpyxl import load_workbook
+
+            book = load_workbook(path)
+            for column, value in SAID.items():
+                book.worksheets[0].cell(2, review.COLUMNS.index(column) + 1).value = value
+            book.save(path)
+    code, _, err = invoke("audit", "import", bare, "--package", hashed.root)
+    assert code == 2 and "has no evidence" in err and "row 2" in err
+    code, out, err = invoke("audit", "import", sheet, "--package", hashed.root)
+    assert (code, out, err) == (0, "1 reading added\n", "")
+    reading, held = hashed.package().by_id["boats-us-r01-c1-a2"], hashed.package().by_id["boats-us-r01-c1-a1"]
+    for column in ("text_hash", "passage_hash", "item_hash", "evidence"):
+        assert reading[column] == held[column], column
+
+
+def test_what_was_just_edited_is_audited_and_read_before_the_descriptor_knows_of_it(hashed):
+    path = hashed.root / "instruments" / "boats-us" / "facts.csv"
+    path.write_text(path.read_text(encoding="utf-8").replace("at-most,15", "at-most,16"), encoding="utf-8", newline="")
+    at = ("--package", hashed.root, "--texts", hashed.folder)
+    assert "R011" in {f.code for f in regatta_tools.validate(hashed.root).findings}
+    code, out, _ = invoke("audit", *at)
+    assert code == 1 and "does not state 16" in out
+    code, out, _ = invoke("audit", "todo", "--unread", *at)
+    assert code == 0 and "boats-us-r01-c1" in out
+    code, _, err = invoke("audit", "hash", *at)
+    assert code == 2 and "R011" in err, "a hash is written over the whole table, which has to be the one described"
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(["Lan", "Minh"]), st.sampled_from(range(7)), st.booleans()), min_size=1, max_size=6
@@ -721,7 +823,12 @@ def test_hashes_are_recorded_once_and_a_changed_passage_only_when_told(world):
     assert not record_hashes(world.package(), world.corpus()).changed
 
 
-def test_hashes_of_one_cell_leave_the_others_alone(world):
+def test_hashes_of_one_cell_or_requirement_leave_the_others_alone(world):
+    at = ("--package", world.root, "--texts", world.folder)
+    code, out, _ = invoke("audit", "hash", "--requirement", "boats-us-r03", *at)
+    assert code == 0 and out.startswith("1 new, 0 changed")
+    assert invoke("audit", "hash", "--requirement", "boats-us-r99", *at)[0] == 2
+    world.write()
     done = record_hashes(world.package(), world.corpus(), cells=["boats-vn"])
     assert done.new == ["boats-vn-r01-c1", "boats-vn-r01-c2"]
     assert {c.key for c in world.package().table("citations") if c["passage_hash"]} == {*done.new}
@@ -926,9 +1033,9 @@ def test_the_whole_way_on_the_command_line_under_the_c_locale(tmp_path):
     assert regatta("audit", "todo", *at, "-o", sheet, **C_LOCALE).returncode == 0
     sheet.write_bytes(filled(sheet.read_bytes(), **SAID))
     done = regatta("audit", "import", sheet, *at, **C_LOCALE)
-    assert (done.returncode, done.stdout) == (0, b"1 readings added\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, b"1 reading added\n"), done.stderr
     done = regatta("audit", "import", sheet, *at, **C_LOCALE)
-    assert (done.returncode, done.stdout) == (0, b"0 readings added, 1 were there already\n")
+    assert (done.returncode, done.stdout) == (0, b"0 readings added, 1 known already\n")
     said = ("--outcome", CLEAN, "--reader", "Lê Văn Đạt", "--kind", "human", "--date", "2026-12-02")
     done = regatta("audit", "record", "boats-vn-r01-c1", *said, *at, **C_LOCALE)
     assert (done.returncode, done.stdout) == (0, b"boats-vn-r01-c1-a1\n"), done.stderr
@@ -938,6 +1045,41 @@ def test_the_whole_way_on_the_command_line_under_the_c_locale(tmp_path):
     assert done.returncode == 0 and report["texts"].endswith("thuyền bè/texts")
     assert regatta("audit", "agreement", "--package", world.root, **C_LOCALE).returncode == 0
     assert not read(world.root).findings
+
+
+def test_what_is_to_be_read_is_listed_in_few_words(world, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    at = ("--package", world.root)
+    code, out, err = invoke("audit", "todo", "--list", *at)
+    assert (code, err) == (0, "") and max(map(len, out.splitlines())) <= 60
+    assert out.count("-c") == len(world.tables["citations"]) and "7 citations of 5 obligations to read" in out
+    assert "Nothing is to be read." in invoke("audit", "todo", "--list", "--unread", *at)[1]
+    assert invoke("audit", "todo", "--list", "-o", world.root / "x.csv", *at)[0] == 2
+
+
+def test_a_mend_that_several_findings_share_is_said_once():
+    one, two, other = (
+        Finding("A201", "error", "a.csv", n, 1, "r", f"m{n}", mend) for n, mend in ((1, "do"), (2, "do"), (3, "x"))
+    )
+    assert listed([one, two, other]) == [
+        "a.csv:1:1: error A201: m1 (r)", "a.csv:2:1: error A201: m2 (r)", "    mend of these 2: do",
+        "a.csv:3:1: error A201: m3 (r)", "    mend: x",
+    ]  # fmt: skip
+    assert listed([one, other, two])[1::2] == ["    mend: do", "    mend: x", "    mend: do"]
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_the_report_fits_the_terminal_and_says_once_what_is_open_for_all(world, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    out = invoke("audit", "--package", world.root, "--texts", world.folder)[1]
+    lines = out.split("\n\n")[0].splitlines() + out.split("\n\n")[-1].splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    assert out.count("no person has read it") == 1 and "verified clean by machine and an AI" in " ".join(out.split())
+    assert "verified clean by an AI" in " ".join(invoke("audit", "--package", world.root)[1].split())
+    world.read_by("boats-us-r01-c1", reader="Minh", reader_kind="human")
+    out = " ".join(invoke("audit", "--package", world.root, "--texts", world.folder)[1].split())
+    assert "boats-us-r01 verified clean by machine and a person and an AI" in out
+    assert out.count("no person has read it") == 4
 
 
 # The shipped package

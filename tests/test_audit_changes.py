@@ -125,7 +125,7 @@ def test_every_format_holds_what_the_change_brought_in(world, form):
                           "--format", form)  # fmt: skip
     assert code == 1
     if form == "table":
-        assert out.splitlines()[1].split() == ["misstates", "the", "current", "rule", "1", "1"]
+        assert out.splitlines()[2].split() == ["boats-us", "1", "0", "0", "0", "0", "1"]
         return
     assert "does not state 6" in out and "does not state 16" not in out and "does not state 3" not in out
     if form == "json":

@@ -34,8 +34,45 @@ def running():
         yield server
 
 
+#: Tests of one call that hold for both ways out: OpenAI's form as it is, and litellm.
+BOTH = {
+    "test_a_plain_reply_comes_back_with_its_usage",
+    "test_messages_arrive_byte_for_byte",
+    "test_an_odd_choice_is_the_outcome_of_its_call",
+    "test_odd_choices_are_an_empty_reply",
+    "test_odd_usage_is_unknown_and_not_zero",
+    "test_content_in_parts_is_put_together",
+    "test_half_a_surrogate_pair_can_be_journalled_and_sent_on",
+    "test_retry_after_is_waited_for",
+    "test_a_wait_beyond_the_cap_stops_the_run_at_once",
+    "test_a_passing_failure_is_tried_again",
+    "test_a_lasting_failure_is_an_outcome_with_its_reason",
+    "test_nobody_listens",
+    "test_a_call_ends_where_the_server_does_not",
+    "test_ctrl_c_comes_through_a_call_that_hangs",
+    "test_a_call_outside_the_main_thread_works_and_leaves_no_alarm",
+    "test_a_wrong_key_or_model_stops_the_run",
+    "test_a_refused_request_is_the_outcome_of_its_call_and_not_sent_again",
+    "test_an_error_in_a_body_with_status_200_is_read",
+    "test_no_error_shows_a_key",
+}
+
+
+def pytest_generate_tests(metafunc):
+    if metafunc.function.__name__ in BOTH:
+        metafunc.parametrize("way", ["plain", "litellm"], indirect=True)
+
+
 @pytest.fixture
-def server(running, monkeypatch):
+def way(request, monkeypatch):
+    said = getattr(request, "param", "plain")
+    if said == "litellm":
+        monkeypatch.setattr(client, "_is_plain", lambda *_: False)
+    return said
+
+
+@pytest.fixture
+def server(running, monkeypatch, way):
     monkeypatch.setenv("OPENAI_API_BASE", running.base)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -377,8 +414,9 @@ def answering(handler):
 
 def run_it(folder):
     return regatta_tools.run(
-        suite_file(folder), cell="insurance-us", judge=MODEL, agent=MODEL, answers="per-scenario", out=folder / "run"
-    )
+        suite_file(folder), cell="insurance-us", judge=MODEL, agent=MODEL, answers="per-scenario", out=folder / "run",
+        concurrency=1,
+    )  # fmt: skip
 
 
 def verdicts(store):
@@ -478,7 +516,7 @@ def test_ctrl_c_in_a_call_that_hangs_leaves_at_once_with_130(server, unbroken, t
     server.script(*[answering] * 5, otherwise=silent)
     suite = suite_file(tmp_path)
     words = ["run", str(suite), "--cell", "insurance-us", "--judge", MODEL, "--agent", MODEL]
-    words += ["--answers", "per-scenario", "--out", str(tmp_path / "run")]
+    words += ["--answers", "per-scenario", "--out", str(tmp_path / "run"), "--concurrency", "1"]
     process = subprocess.Popen(
         [sys.executable, "-c", "from regatta_tools.cli.main import main; main()", *words],
         cwd=ROOT,
@@ -505,10 +543,11 @@ def test_ctrl_c_in_a_call_that_hangs_leaves_at_once_with_130(server, unbroken, t
 
 def test_litellm_prints_nothing_and_asks_nobody_else(server):
     """A fresh process: import, check, and calls of every kind. Only this machine is spoken to."""
-    server.script(
+    acts = (
         text("Yes."), status(400, "bad"), body(completion(None, "content_filter")), body(b"<html>"), status(500),
         status(404), body(completion({"role": "assistant", "content": [{"type": "text", "text": "x"}]})),
     )  # fmt: skip
+    server.script(*acts, *acts)
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(
             """
@@ -533,12 +572,14 @@ def test_litellm_prints_nothing_and_asks_nobody_else(server):
             outcomes = []
             client.ATTEMPTS = 1
             request = Request("openai/fake", ({"role": "user", "content": "q"},))
-            for _ in range(7):
+            for number in range(14):
+                if number == 7:
+                    client._is_plain = lambda *_: False  # the same through litellm
                 try:
                     outcomes.append(client.complete(request).outcome)
                 except EnvironmentProblem as problem:
                     outcomes.append(problem.code)
-            assert outcomes == ["ok", "failed", "filtered", "failed", "failed", "E303", "ok"], outcomes
+            assert outcomes == 2 * ["ok", "failed", "filtered", "failed", "failed", "E303", "ok"], outcomes
             assert outside == [], outside
             """
         )],

@@ -506,12 +506,13 @@ def test_a_labelled_probe_takes_its_obligation_off_the_list(package_copy: Path):
         "id,cell,stage,language,stimulus,answer\ninsurance-us-g1,insurance-us,rc,en,A claim is late.,\n",
         encoding="utf-8",
     )
-    (folder / "gold_labels.csv").write_text(
-        "cell,probe,target,label,labeller,labeller_kind,date\n"
-        f"insurance-us,insurance-us-g1,{ids[0]},yes,A. Reader,human,2026-11-30\n"
-        f"insurance-us,insurance-us-g1,{ids[1]},no,A. Reader,human,2026-11-30\n",
-        encoding="utf-8",
-    )
+    columns = list(table_specs()["gold_labels"].columns)
+    with (folder / "gold_labels.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+        writer.writeheader()
+        for target, label in zip(ids, ("yes", "no")):
+            writer.writerow({"cell": "insurance-us", "probe": "insurance-us-g1", "target": target, "label": label,
+                             "labeller": "A. Reader", "labeller_kind": "human", "date": "2026-11-30"})  # fmt: skip
     redescribe(package_copy)
     assert regatta_tools.validate(package_copy).ok
     rows = query.run_named(read(package_copy), "obligations-without-scenario").rows

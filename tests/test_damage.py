@@ -775,7 +775,7 @@ def test_the_page_says_truly_what_is_not_seen(copies, name):
 @settings(max_examples=12, suppress_health_check=[*HealthCheck])
 def test_damage_to_the_tables_beside_is_seen_before_the_descriptor_is_renewed(tmp_path_factory, data):
     """Context and gold probes: whatever an editor did to a file is an error in that file."""
-    root = one_cell(tmp_path_factory.mktemp("beside"), data.draw(st.sampled_from(CELLS)))
+    root = one_cell(tmp_path_factory.mktemp("beside"), data.draw(st.sampled_from(CELLS)), gold=True)
     file = data.draw(st.sampled_from(sorted(p for p in root.rglob("*.csv") if p.stem in BESIDE)))
     lines = file.read_text(encoding="utf-8").split("\n")
     how = data.draw(st.sampled_from(["row gone", "row twice", "rows in another order", "file gone", "file emptied"]))

@@ -306,7 +306,7 @@ def test_the_way_back_works_as_the_page_prints_it(package, texts, tmp_path, monk
     assert {p.as_posix() for p in Path().rglob("*.csv")} == {r.file for r in package}
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["turtle"])  # the records of each form are compared above
 def test_a_file_becomes_the_package_again(package: Package, texts: dict[str, str], tmp_path: Path, form: str):
     for name, text in export.tables_from(export.parse(texts[form], form)).items():
         path = tmp_path / name

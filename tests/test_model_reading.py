@@ -308,15 +308,15 @@ def test_the_command_says_what_goes_to_whom_and_sends_nothing_without_yes(world,
     model = script(tmp_path)
     code, out, err = invoke(*at, "--model", model)
     assert code == 2 and out == "" and "U137" in err and "--yes" in err
-    assert f"{US}.txt: 5 passage(s)" in err and "nobody: the script answers on this machine" in err
+    assert f"{US}.txt: 5 passages" in err and "nobody: the script answers on this machine" in err
     assert not (tmp_path / "j.jsonl").exists() and world.package().table("audit") == []
     monkeypatch.setenv("OPENAI_API_KEY", "x" * 20)
     code, _, err = invoke(*at, "--model", "gpt-4o", "--cell", "boats-vn")
-    assert code == 2 and "would go to openai (model gpt-4o" in err and "2 question(s)" in err and "xxxx" not in err
+    assert code == 2 and "would go to openai (model gpt-4o" in err and "2 questions" in err and "xxxx" not in err
     code, out, err = invoke(*at, "--model", model, "--yes")
     assert code == 0 and "7 readings added (7 verified-clean); 7 calls" in out, err
     code, out, err = invoke(*at, "--model", model, "--yes")
-    assert code == 0 and "7 citation(s) this reader has read as they stand" in err
+    assert code == 0 and "7 citations read before by this reader, and unchanged" in err
 
 
 def test_the_command_names_what_was_not_read(world, tmp_path):

@@ -10,6 +10,8 @@ from conftest import ROOT, redescribe
 from helpers import Sheet, add_table, read_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_changes import commit, own_git, repository  # noqa: F401 (own_git is used by each test)
+from test_cli_validate import invoke
 
 import regatta_tools
 from regatta_tools.provenance import checks
@@ -123,13 +125,46 @@ def test_it_is_told_what_was_changed_as_far_as_hashes_tell(world):
     citations.set("boats-us-r02-c2", role="exception")
     citations.save()
     assert refused(world)["boats-us-r02"].startswith("boats-us-r02-c2: the citation or its source was changed after")
+    place = next(f for f in regatta_tools.validate(world.root).findings if f.code == "A001")
+    there = read(world.root).by_id["boats-us-r02-c2"]
+    assert (place.record, place.file, place.line) == ("boats-us-r02", there.file, there.line)
     facts = Sheet(world.root, "facts", "boats-us")
     facts.set("boats-us-r02-f1", label="another")
     facts.save()
-    assert "the requirement or a fact, or each citation was changed" in refused(world)["boats-us-r02"]
+    assert refused(world)["boats-us-r02"] == (
+        "boats-us-r02-c1, c2: the requirement or a fact (or every citation) was changed after Lan (ai) read it on "
+        "2026-11-30"
+    )
     place = next(f for f in regatta_tools.validate(world.root).findings if f.code == "A001")
     assert (place.file, place.line) == ("instruments/boats-us/requirements.csv", 3)
     assert "regatta audit todo" in place.mend and "regatta audit record" in place.mend
+
+
+def test_citations_that_were_read_again_do_not_hide_what_was_changed(world):
+    facts = Sheet(world.root, "facts", "boats-us")
+    facts.set("boats-us-r02-f1", label="another")
+    facts.save()
+    world.read_by("boats-us-r02-c1", reader="Minh", reader_kind="lawyer", date="2026-12-01")
+    said = "boats-us-r02-c2: the requirement, a fact, the citation or its source was changed after Lan (ai) read it"
+    assert refused(world)["boats-us-r02"].startswith(said)
+    world.read_by("boats-us-r02-c2", reader="Minh", reader_kind="lawyer", date="2026-12-01")
+    assert not refused(world)
+    out = " ".join(invoke("audit", "--package", world.root)[1].split())
+    assert "A lawyer has read citations of 1 of these 5 obligations" in out and "No lawyer has read" not in out
+
+
+def test_after_a_change_the_finding_stands_at_the_record_that_was_changed(tmp_path):
+    top = repository(tmp_path)
+    world = World(top / "data").write().read_by()
+    commit(top)
+    for row, cells, line in (("boats-us-r02-f2", {"label": "another"}, 5), ("boats-us-r02", {"actor": "owner"}, 3)):
+        table = "facts" if "label" in cells else "requirements"
+        sheet = Sheet(world.root, table, "boats-us")
+        sheet.set(row, **cells)
+        sheet.save()
+        report = regatta_tools.validate(world.root, changed_since="HEAD")
+        (found,) = (f for f in report.findings if f.code == "A001")
+        assert (found.record, found.file, found.line) == ("boats-us-r02", f"instruments/boats-us/{table}.csv", line)
 
 
 def test_a_change_that_is_taken_back_needs_no_new_reading(world):
@@ -286,7 +321,7 @@ def test_the_gate_decides_as_the_audit_does(package, rows, passage):
         counting, _ = latest(checks.Index(package), citation)
         clean = bool(counting) and all(r["outcome"] == CLEAN for r in counting)
         found = readings_gate._unread(package, {"boats-us", "boats-vn"})
-        keys = [package.table("requirements")[place].key for place, _ in found]
+        keys = [package.table("requirements")[place].key for place, *_ in found]
         assert keys == ([] if clean else ["boats-us-r03"])
     finally:
         readings[:] = before

@@ -294,7 +294,8 @@ def test_a_scan_asks_exactly_what_it_needs(tmp_path_factory, data):
         if stage == "design":
             for s in names:
                 calls += [f"iss||{s}|1", f"ac||{s}|1"]
-                found["iss", "", s, 1], found["ac", "", s, 1] = "rated", "rated"
+                found["iss", "", s, 1, ""], found["ac", "", s, 1, ""] = "rated", "rated"
+        arm = "joint" if stage == "execution" else ""
         for target in listed:
             for s in names:
                 if stage == "execution":
@@ -302,13 +303,13 @@ def test_a_scan_asks_exactly_what_it_needs(tmp_path_factory, data):
                     if f"agent|{who}|{s}|1|1" not in calls:
                         calls.append(f"agent|{who}|{s}|1|1")
                     if (who, s) in broken:
-                        found[stage, target, s, 1] = "no-answer"
+                        found[stage, target, s, 1, "joint"] = "no-answer"
                         continue
                 outcome = table[stage, target, s]
                 calls.append(f"{stage}|{target}|{s}|1")
                 if outcome in ("truncated", "cut once"):
                     calls.append(f"{stage}|{target}|{s}|1|roomy")
-                found[stage, target, s, 1] = "negative" if outcome == "cut once" else outcome
+                found[stage, target, s, 1, arm] = "negative" if outcome == "cut once" else outcome
                 if outcome == "positive":
                     break
 

@@ -39,14 +39,17 @@ def manifest(names, held=None):
     cell = held.cell(CELL)
     models = [{"stage": s, "name": "m", "kind": "llm"} for s in (*harness.STAGES, "agent")]
     return {
-        "schema_version": "1",
+        "schema_version": "2",
         "id": "made",
         "cell": CELL,
         "suite": "made",
         "scenarios": list(names),
         "requirements": [r.key for r in cell.requirements],
         "faults": [f.key for f in cell.faults],
-        "arm": "joint",
+        "arms": ["joint"],
+        "draws": 1,
+        "scan": "first",
+        "order": "suite",
         "answers": "per-fault",
         "seed": 1,
         "models": models,
@@ -63,7 +66,7 @@ def store_of(table, names, folder, held=None):
         if outcome is None:
             continue
         row = {"e": "verdict", "stage": stage, "scenario": name, "draw": 1, "judge": "m"}
-        row |= {"target": target} if target else {}
+        row |= ({"target": target} if target else {}) | ({"arm": "joint"} if stage == "execution" else {})
         row |= (
             {"outcome": outcome}
             if outcome in ("positive", "negative", *MISSING)
@@ -514,3 +517,11 @@ def test_the_california_rules_are_named(made, monkeypatch):
         c for c in package().table("citations") if c["requirement"] == "insurance-us-r03" and c["role"] == "basis"
     )
     assert f"      {sources[row['source']]}: {row['locator']}" in as_text(regatta_tools.score(made.folder))
+
+
+def test_a_model_that_answers_in_place_of_another_is_named():
+    from regatta_tools.report.evidence import who_judged
+
+    model = {"stage": "rc", "name": "a/x", "kind": "llm"}
+    assert who_judged([model | {"served": ["y-2026"]}]) == ["coverage: a/x, served as y-2026"]
+    assert who_judged([model | {"served": ["a/x"], "note": "n"}]) == ["coverage: a/x, n"]

@@ -152,10 +152,10 @@ def as_excel_saves(book: Path) -> None:
 
 @pytest.mark.parametrize("cell", sorted(p.parent.name for p in (ROOT / "instruments").glob("*/requirements.csv")))
 def test_a_cell_comes_back_byte_for_byte(tmp_path, cell):
-    root = one_cell(tmp_path / "package", cell)
+    root = one_cell(tmp_path / "package", cell, gold=cell == "insurance-us")
     book = tmp_path / "cell.xlsx"
     done = sheet_out(cell, out=book, package=root)
-    for shared in (False, True):
+    for shared in (False, True) if cell in ("insurance-us", "banking-vn") else (False,):
         if shared:
             as_excel_saves(book)
         found = rows_of(book, root)
@@ -1046,7 +1046,7 @@ def test_the_command_in_a_package_of_ones_own(exported):
     assert done.returncode == 0 and "~ insurance-us-r06: topic" in told and "written:" in told
     assert "to be read again against the law (1 requirement; regatta audit todo --unread): insurance-us-r06" in told
     done = regatta("sheet", "in", book.name, cwd=root)
-    assert done.stdout.strip().endswith("nothing to bring back; 1 finding(s) were there before")
+    assert done.stdout.strip().endswith("nothing to bring back; 1 finding was there before")
 
 
 def test_the_command_writes_to_no_package_that_nobody_named(exported, tmp_path):

@@ -229,6 +229,8 @@ SCANNED = pdf("", "")
 BAD = {
     "no section": ("a.txt", "A rule on boats.\n\nOne must row.\n", "no section is recognised", "`## LOCATOR`"),
     "empty": ("a.txt", "", "no section is recognised", "`## LOCATOR`"),
+    "a heading alone": ("a.txt", "Boats\n\n§ 999.5\n\n", "§ 999.5 has no text below its heading", "words"),
+    "headings alone": ("a.txt", "Điều 5.\n\nĐiều 6.\n", "no section has any text", "words"),
     "headed twice": ("a.txt", PLAIN + PLAIN, "headed twice, in lines 3 and", "`## LOCATOR`"),
     "latin-1": ("a.txt", "§ 5 Boats\n\nx".encode("cp1252"), "is not UTF-8", "UTF-8"),
     "utf-16": ("a.html", HTML.encode("utf-16"), "UTF-16", "UTF-8"),
@@ -421,7 +423,15 @@ def test_what_is_in_another_language_is_not_assessed_and_no_defect(world):
     world.read_by()
     translated(world)
     report = world.write().audit(requirements=["boats-vn-r01"])
-    assert report.items[0].outcome == NOT_ASSESSED and {f.code for f in report.findings} == {"A241"}
+    assert report.items[0].outcome == NOT_ASSESSED
+    assert [(f.code, f.severity) for f in report.findings if f.code != "A241"] == [("A107", "error")]
+    assert not report.ok, "a text that nobody can use is no silent pass"
+
+
+def test_a_heading_without_words_below_is_told(world, give):
+    added = add(world.package(), world.corpus(), give("a.txt", f"{PLAIN}\n§ 999.77 Reserved.\n"), source=PARENT,
+                as_of="2026-11-30")  # fmt: skip
+    assert any("below the line of the heading: § 999.77" in note for note in added.notes)
 
 
 @pytest.mark.parametrize("form", ["text", "json", "github", "sarif", "junit"])
@@ -497,6 +507,19 @@ def test_a_fact_that_stood_in_neither_version_is_not_told_as_lost(world):
     assert [t.record.key for t in touched.facts] == ["boats-us-r01-f1"]
 
 
+def test_versions_that_nobody_can_order_or_use_are_not_compared(world):
+    at = ("--texts", world.folder, "--package", world.root)
+    world.texts[f"{US}@2026-09-01.txt"] = US_TEXT.replace("fifteen (15)", "twenty (20)")
+    world.write()
+    code, out, err = invoke("sources", "diff", US, *at)
+    assert (code, out) == (2, "") and "have one date" in err and "A105" in err
+    assert invoke("sources", "diff", US, f"{US}.txt", f"{US}@2026-09-01.txt", *at)[0] == 1, "named, they are"
+    world.texts[f"{US}@2026-09-01.txt"] = b"\xff"
+    world.write()
+    code, out, err = invoke("sources", "diff", US, *at)
+    assert (code, out) == (2, "") and "there is 1 that can be used" in err and "regatta sources verify" in err
+
+
 def test_the_difference_as_text_and_json(world):
     new_version(world, days="fifteen (15)|twenty (20)")
     at = ("--texts", world.folder, "--package", world.root)
@@ -508,7 +531,7 @@ def test_the_difference_as_text_and_json(world):
     (touched,) = found["touched"]
     assert touched["old_hash"] != touched["new_hash"] and touched["facts"][0]["fact"] == "boats-us-r01-f1"
     for arguments, what in [
-        ((VN,), "1 text(s)"),
+        ((VN,), f"of {VN} there is 1"),
         (("nowhere",), "no source"),
         ((US, "2026-09-01"), "one version is named"),
         ((US, "2020-01-01", "2026-11-30"), "2026-09-01, 2026-11-30"),

@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from regatta_tools.cli.common import as_typed, package_option, write_json
-from regatta_tools.report.findings import WRITERS
+from regatta_tools.report.findings import WRITERS, counted
 
 texts_option = click.option(
     "--texts", type=click.Path(file_okay=False), envvar="REGATTA_TEXTS", show_envvar=True,
@@ -66,7 +66,7 @@ def audit(
     """Hold each obligation against the text of the law, and say who has read it.
 
     With --texts the machine looks the passages up and compares numbers, units, kinds of days, dates and force; without,
-    only recorded readings speak. No lawyer has read anything: the report says what is open.
+    only recorded readings speak. The report says by whom, and what is open.
 
     Leaves with 0 where nothing speaks against an obligation, and with 1 otherwise. What is not assessed is a warning.
     """
@@ -139,23 +139,33 @@ def _audit_checklist(
 @click.option("--requirement", "requirements", multiple=True, help="Only this requirement; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="Also what a person has read already.")
 @click.option("--unread", is_flag=True, help="Only what nobody has read as it stands: what `regatta validate` refuses.")
+@click.option("--list", "listed", is_flag=True, help="A few words on each and no sheet; the default on a terminal.")
 @click.option("--output", "-o", type=click.Path(dir_okay=False), help="Write the sheet to this file.")
 @package_option
 def todo(
     texts: str | None, cells: tuple[str, ...], requirements: tuple[str, ...], everything: bool, unread: bool,
-    output: str | None, package: str | None,
+    listed: bool, output: str | None, package: str | None,
 ) -> None:  # fmt: skip
     """Write a review sheet of what no person has read yet: CSV, or a workbook where FILE ends in .xlsx."""
+    import sys
+
     from regatta_tools.files import replace_file
     from regatta_tools.provenance import review
     from regatta_tools.provenance.run import open_corpus, open_package, see_requirements
 
     if everything and unread:
         raise click.UsageError("--all and --unread contradict each other.")
+    if listed and output:
+        raise click.UsageError("--list is for the terminal, --output for the sheet.")
     held = open_package(package, cells=cells)
     see_requirements(held, cells, requirements)
     write = review.todo_workbook if output and output.lower().endswith(".xlsx") else review.todo
     which = review.ALL if everything else review.UNREAD if unread else review.NO_PERSON
+    if listed or (not output and sys.stdout.isatty()):
+        from regatta_tools.report.audit import todo_text
+
+        click.echo(todo_text(review.wanted(held, cells=cells, requirements=requirements, which=which)))
+        return
     sheet = write(held, open_corpus(texts) if texts else None, cells=cells, requirements=requirements, which=which)
     if output:
         replace_file(output, sheet)
@@ -217,15 +227,19 @@ def read_(
 @texts_option
 @package_option
 def import_(sheet: str, texts: str | None, package: str | None) -> None:
-    """Add the readings of a filled review sheet to audit.csv. All of them, or none."""
+    """Add the readings of a filled review sheet to audit.csv. All of them, or none.
+
+    Without --texts the passages in the sheet are the evidence: each has to be the one whose hash is recorded.
+    """
     from regatta_tools.provenance import readings, review
     from regatta_tools.provenance.run import open_corpus, open_package
     from regatta_tools.tables.writing import locate_for_writing
 
     found = review.import_sheet(Path(sheet))
-    added = readings.record(open_package(locate_for_writing(package)), open_corpus(texts), found)
+    corpus = open_corpus(texts) if texts else None
+    added = readings.record(open_package(locate_for_writing(package)), corpus, found)
     known = len(found) - len(added)
-    click.echo(f"{len(added)} readings added" + (f", {known} were there already" if known else ""))
+    click.echo(f"{counted(len(added), 'reading')} added" + (f", {known} known already" if known else ""))
 
 
 @audit.command()
@@ -238,34 +252,49 @@ def import_(sheet: str, texts: str | None, package: str | None) -> None:
 @click.option("--evidence", default="", help="Where facts stand in the passage: fact=start-end ...")
 @click.option("--decision", default="", callback=as_typed, help="What is to be done.")
 @click.option("--date", "when", default=None, help="Day of the reading.  [default: today]")
+@click.option(
+    "--passage", metavar="FILE", type=click.Path(exists=True, dir_okay=False),
+    help="The words that you read, where you hold no text: they have to be the passage whose hash is recorded.",
+)  # fmt: skip
 @texts_option
 @package_option
-def record(citation: str, kind: str, when: str | None, texts: str | None, package: str | None, **said: str) -> None:
-    """Add one reading of CITATION to audit.csv."""
+def record(
+    citation: str, kind: str, when: str | None, passage: str | None, texts: str | None, package: str | None, **said: str
+) -> None:
+    """Add one reading of CITATION to audit.csv, with its evidence: --texts, or --passage (docs/reading.md)."""
     from datetime import date
 
     from regatta_tools.provenance import readings
     from regatta_tools.provenance.run import open_corpus, open_package
     from regatta_tools.tables.writing import locate_for_writing
 
-    reading = readings.NewReading(citation, reader_kind=kind, date=when or date.today().isoformat(), **said)
-    added = readings.record(open_package(locate_for_writing(package)), open_corpus(texts), [reading])
+    words = readings.words_of(Path(passage)) if passage else ""
+    # The words given are the evidence, also where REGATTA_TEXTS names a folder.
+    corpus = open_corpus(texts) if texts and not passage else None
+    reading = readings.NewReading(
+        citation, reader_kind=kind, date=when or date.today().isoformat(), passage=words, **said
+    )
+    added = readings.record(open_package(locate_for_writing(package)), corpus, [reading])
     click.echo(added[0] if added else "the reading is there already")
 
 
 @audit.command("hash")
 @texts_option
 @cell_option
+@click.option("--requirement", "requirements", multiple=True, help="Only this requirement; repeatable.")
 @click.option("--changed", is_flag=True, help="Also replace hashes of passages that have changed.")
 @package_option
-def hash_(texts: str | None, cells: tuple[str, ...], changed: bool, package: str | None) -> None:
+def hash_(
+    texts: str | None, cells: tuple[str, ...], requirements: tuple[str, ...], changed: bool, package: str | None
+) -> None:
     """Record the hash of each held passage in citations.csv."""
     from regatta_tools.provenance.hashes import record_hashes
-    from regatta_tools.provenance.run import open_corpus, open_package
+    from regatta_tools.provenance.run import open_corpus, open_package, see_requirements
     from regatta_tools.tables.writing import locate_for_writing
 
-    held = open_package(locate_for_writing(package), cells=cells)
-    done = record_hashes(held, open_corpus(texts), cells=cells, changed=changed)
+    held = open_package(locate_for_writing(package), cells=cells, described=True)
+    see_requirements(held, cells, requirements)
+    done = record_hashes(held, open_corpus(texts), cells=cells, requirements=requirements, changed=changed)
     for citation, why in done.untaken.items():
         click.echo(f"{citation}: {why}", err=True)
     click.echo(f"{len(done.new)} new, {len(done.changed)} changed, {len(done.right)} as recorded, "

@@ -40,6 +40,13 @@ def write_json(value: Any) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
+def name_of_time(seconds: float) -> str:
+    """A length of time in the unit that people would use."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
 class ProgressLine:
     """Progress on standard error: one line that renews itself on a terminal, a line every ten seconds elsewhere."""
 
@@ -55,6 +62,8 @@ class ProgressLine:
         self.last = 0.0
         self.tty = sys.stderr.isatty()
         self.width = 0
+        self.stage = ""
+        self.stage_began, self.stage_done = self.started, 0
 
     def __call__(self, progress: Any) -> None:
         now = time.monotonic()
@@ -64,11 +73,26 @@ class ProgressLine:
         self.last = now
         name = self.NAMES.get(progress.stage, progress.stage)
         text = f"{name}: {progress.done}/{progress.total}, {progress.calls} calls, {now - self.started:.0f} s"
+        text += self._pace(progress, now)
         if self.tty:
             click.echo("\r" + text.ljust(self.width), err=True, nl=False)
             self.width = len(text)
         else:
             click.echo(text, err=True)
+
+    def _pace(self, progress: Any, now: float) -> str:
+        """Calls a minute, money, and how long the rest of the stage takes at the rate of its jobs so far."""
+        pace = getattr(progress, "pace", None)
+        if pace is None:
+            return ""
+        if progress.stage != self.stage:
+            self.stage, self.stage_began, self.stage_done = progress.stage, now, progress.done
+        text = f", {pace.per_minute:.0f} calls/min, {pace.cost_usd:.2f} USD"
+        text += f" and {pace.unpriced} unpriced" if pace.unpriced else ""
+        done, left = progress.done - self.stage_done, progress.total - progress.done
+        if done and left:
+            text += f", {name_of_time((now - self.stage_began) / done * left)} left in this stage"
+        return text
 
     def close(self) -> None:
         if self.tty and self.width:

@@ -16,17 +16,24 @@ from regatta_tools.cli.agree import agree
 from regatta_tools.cli.audit import audit
 from regatta_tools.cli.calibrate import calibrate
 from regatta_tools.cli.cell import cell
+from regatta_tools.cli.compare import compare
 from regatta_tools.cli.context import context
 from regatta_tools.cli.diagnose import diagnose
 from regatta_tools.cli.explain import explain
 from regatta_tools.cli.export import export
 from regatta_tools.cli.fmt import fmt
+from regatta_tools.cli.generate import generate
+from regatta_tools.cli.label import label
+from regatta_tools.cli.plan import plan
 from regatta_tools.cli.power import power
 from regatta_tools.cli.query import query
+from regatta_tools.cli.rejudge import rejudge
 from regatta_tools.cli.require import require
 from regatta_tools.cli.run import run
+from regatta_tools.cli.runs import runs
 from regatta_tools.cli.score import score
 from regatta_tools.cli.sheet import sheet
+from regatta_tools.cli.show import show
 from regatta_tools.cli.sources import sources
 from regatta_tools.cli.validate import validate
 from regatta_tools.errors import RegattaError
@@ -46,7 +53,7 @@ def cli() -> None:
 
 for command in (
     validate, audit, sources, fmt, explain, query, export, sheet, cell, run, score, diagnose, calibrate, agree, power,
-    require, context,
+    require, context, generate, compare, plan, runs, show, label, rejudge,
 ):  # fmt: skip
     cli.add_command(command)
 

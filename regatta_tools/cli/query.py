@@ -24,6 +24,7 @@ import click
     show_default=True,
     help="Form of the answer.",
 )
+@click.option("--suite", "suites", multiple=True, type=click.Path(), help="Ask a suite file too; repeatable.")
 @click.option(
     "--package", "path", metavar="PATH", help="The package to ask; default: this folder's, or the built-in one."
 )
@@ -34,6 +35,7 @@ def query(
     settings: tuple[str, ...],
     list_: bool,
     form: str,
+    suites: tuple[str, ...],
     path: str | None,
 ) -> None:
     """Ask the package a question: a named query, or SPARQL of your own.
@@ -76,7 +78,12 @@ def query(
     from regatta_tools.validation.run import load
 
     package = load(path)
-    result = queries.run_query(package, asked.text, bindings, origin=file or "")
+    beside = ""
+    if suites:
+        from regatta_tools.graph.suites import read, triples
+
+        beside = triples(read(suites))
+    result = queries.run_query(package, asked.text, bindings, origin=file or "", beside=beside)
     _write(queries.write(result, form, width=width))
     if not result.rows:
         click.echo("The query can be read and found nothing.", err=True)

@@ -12,8 +12,11 @@ from regatta_tools.cli.common import format_option, package_option, write_json
 @click.option("--require", type=click.Path(), help="Thresholds to hold the run against (see `regatta require`).")
 @format_option
 @click.option("--out", type=click.Path(), help="Also write the evidence as JSON to this file.")
+@click.option("--kill-matrix", type=click.Path(), help="Also write which scenario exposes which fault, as CSV.")
 @package_option
-def score(run: str, require: str | None, form: str, out: str | None, package: str | None) -> None:
+def score(
+    run: str, require: str | None, form: str, out: str | None, kill_matrix: str | None, package: str | None
+) -> None:  # fmt: skip
     """Compute the evidence vector of a RUN folder: coverage, fault detection by stage, and what is missing.
 
     With --require it leaves with 0 where all thresholds are met, 1 where one is not met, 4 where missing verdicts
@@ -28,6 +31,10 @@ def score(run: str, require: str | None, form: str, out: str | None, package: st
 
     store = RunStore.read(run)
     evidence = compute(store, package=package)
+    if kill_matrix:
+        from regatta_tools.measures.exposure import kill_table
+
+        replace_file(kill_matrix, kill_table(store, package=package).encode("utf-8"))
     if require:
         from regatta_tools.measures.require import decide, exit_code
 

@@ -99,10 +99,15 @@ class Prompt:
     tokens: int
     cases: tuple[Case, ...]
     receipt: Receipt
+    #: Scenarios that it asks for: fewer than were wanted where S2 or S4 has fewer cases.
+    asked: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         cases = [{"kind": c.kind, "items": list(c.items)} for c in self.cases]
-        return {"prompt": self.text, "tokens": self.tokens, "cases": cases, "receipt": self.receipt.as_dict()}
+        return {
+            "prompt": self.text, "tokens": self.tokens, "asked": self.asked, "cases": cases,
+            "receipt": self.receipt.as_dict(),
+        }  # fmt: skip
 
 
 def build(
@@ -130,6 +135,8 @@ def build(
         raise InputError(f"{n} scenarios cannot be written", code="U235", mend="ask for at least one")
     plan = {"S1": _Minimal, "S2": _Matrix, "S3": _Retrieval, "S4": _Grounded}[strategy](context, n, start)
     chosen, left = _choose(plan, budget)
+    # A prompt asks for as many scenarios as it lists cases: few items make few cases.
+    plan.n = len(plan.cases(chosen)) or n
     text = plan.text(chosen)
     whole = whole or context
     reasons = {**{i.id: why for i, why in plan.passed_over}, **left, **(held.removed if held else {})}
@@ -145,7 +152,7 @@ def build(
         held,
         {"context": context.hash, "prompts": prompts.digest(), "prompt": sha256_json(text)},
     )
-    return Prompt(text, tokens.count(text), tuple(plan.cases(chosen)), receipt)
+    return Prompt(text, tokens.count(text), tuple(plan.cases(chosen)), receipt, plan.n)
 
 
 def _choose(plan: _Plan, budget: int | None) -> tuple[list[Item], dict[str, str]]:

@@ -214,14 +214,14 @@ def prefixes() -> dict[str, str]:
 
 
 def run_named(
-    package: Package, name: str, given: Mapping[str, str] | None = None, *, limit_seconds: float = 30
+    package: Package, name: str, given: Mapping[str, str] | None = None, *, limit_seconds: float = 30, beside: str = ""
 ) -> Result:
-    """Run a named query with parameters given as text.
+    """Run a named query with parameters given as text; ``beside`` as in :func:`run_query`.
 
     Raises what :func:`named_query`, :func:`bind` and :func:`run_query` raise.
     """
     query = named_query(name)
-    return run_query(package, query.text, bind(query, given or {}), limit_seconds=limit_seconds)
+    return run_query(package, query.text, bind(query, given or {}), limit_seconds=limit_seconds, beside=beside)
 
 
 def run_query(
@@ -231,13 +231,15 @@ def run_query(
     *,
     limit_seconds: float = 30,
     origin: str = "",
+    beside: str = "",
 ) -> Result:
     """Ask a package a question in SPARQL 1.1 and return its :class:`Result`.
 
     ``bindings`` gives variables values, ``name -> (type, value)`` with a type of :data:`TYPES`; the value is
     handed to the engine as a term and never becomes text of the query. A SELECT query has to project a bound
     variable. ``limit_seconds`` is wall-clock time, with about half a second for starting the child in it.
-    ``origin`` is the file that the text is from, for messages.
+    ``origin`` is the file that the text is from, for messages; ``beside`` is N-Triples that are asked together with
+    the package (:mod:`regatta_tools.graph.suites`).
 
     Raises :class:`InputError` (codes: see the module). No address is ever opened.
     """
@@ -245,7 +247,7 @@ def run_query(
         raise ValueError("limit_seconds is a positive number of seconds")
     header = parse_header(text, origin=origin)
     request = {
-        "ntriples": "".join(rdf.ntriples(package)),
+        "ntriples": "".join(rdf.ntriples(package)) + beside,
         "text": unicodedata.normalize("NFC", text),
         "bindings": {
             name: binding_term(name, kind, value, package) for name, (kind, value) in (bindings or {}).items()

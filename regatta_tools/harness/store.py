@@ -1,22 +1,27 @@
 """The run store: what a run was asked to do, and an append-only journal of all that happened.
 
-A folder holds ``run.json`` (written once, atomically, before the first call) and ``journal.jsonl``. One
-line is one event, written whole and flushed to the disk before the run goes on:
+A folder holds ``run.json`` (written once, atomically, before the first call), ``journal.jsonl``, and ``prompts.jsonl``
+(:mod:`regatta_tools.harness.kept`). One line of the journal is one event, written whole:
 
 ``{"e": "start", "key": ...}``
     a call is about to be sent. A start without a call after it was in flight when the run was killed:
     it may have been answered and paid for, so it is sent again and counted as resent.
 ``{"e": "call", ...}``
-    a call as it came back (class ``Call`` of the schema).
+    a call as it came back (class ``Call`` of the schema), on the disk before the run goes on with it.
 ``{"e": "verdict", ...}``
-    what was read in it (class ``Verdict``).
+    what was read in it (class ``Verdict``). It can be read in the call again, so it reaches the disk with the next
+    call or at the end.
 ``{"e": "stop", "key": ...}``
     the provider could not be asked (wrong key, no connection): the call counts as not made. It also
     takes back a failed call and its verdict, so that an outage leaves no missing verdicts behind.
 
-Reading keeps the last verdict and call of each key. What cannot be read is reported, never guessed at: half a
-last line after a kill moves to ``journal.damaged`` when the run goes on, a row that is no event of the
-schema stays where it is and counts for nothing.
+Many threads may append. Calls that end at the same time share one flush to the disk (group commit); none of them counts
+before that flush has returned. The order of lines follows the order in which calls end and says nothing else.
+
+Reading keeps the last verdict and call of each key. A call that was asked again (:meth:`RunStore.ask_again`) replaces
+the old one when it is in, and its verdicts count until they are read anew. What cannot be read is reported, never
+guessed at: half a last line after a kill moves to ``journal.damaged`` when the run goes on, a row that is no event of
+the schema stays where it is and counts for nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +30,9 @@ import errno
 import json
 import os
 import re
+import threading
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -33,10 +40,14 @@ from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
 from regatta_tools.files import cannot_write, replace_file
+from regatta_tools.harness.kept import Kept
 from regatta_tools.tables.model import enum_values
 
+#: The suite of a calibration, which is a run of judges and not of a suite.
+GOLD = "gold-probes"
 RUN, JOURNAL, DAMAGED, LOCK = "run.json", "journal.jsonl", "journal.damaged", ".lock"
-VerdictKey = tuple[str, str, str, int]
+#: Stage, target, scenario, draw, arm (empty but for the execution stage).
+VerdictKey = tuple[str, str, str, int, str]
 #: Outcomes that the judges of a stage cannot have.
 _NOT_OF = {
     "rc": ("rated",),
@@ -45,6 +56,10 @@ _NOT_OF = {
     "iss": ("positive", "negative"),
     "ac": ("positive", "negative"),
 }
+#: What belongs to one opened store and not to what it read.
+_OWN = ("_lock", "_descriptor", "_change", "_again", "_prompts")
+#: Kinds of calls that brought nothing because something went wrong on the way.
+FAILED = ("failed",)
 _LONE = re.compile("[\ud800-\udfff]")
 
 
@@ -74,11 +89,32 @@ class RunStore:
         #: Starts that came to an end, by a call or by a stop.
         self.ends: Counter[str] = Counter()
         self.notes: list[str] = []
+        #: Dollars that the journalled calls cost, those included that were asked again later.
+        self.spent_usd = 0.0
+        #: Calls that were sent and not taken back before they were answered.
+        self.sent = 0
+        #: The call that a later one of the same key replaced.
+        self._replaced: dict[str, dict[str, Any]] = {}
+        #: Verdicts that were read in a call which has since been replaced.
+        self._outdated: set[VerdictKey] = set()
+        #: Calls that were taken back after they failed, until they are made.
+        self._withdrawn: set[str] = set()
+        self._again: set[str] = set()
+        #: Calls whose last event is their start.
+        self._begun: set[str] = set()
         self._fragment: int | None = None
         self._damaged: list[bytes] = []
         self._descriptor: int | None = None
         self._lock: Any = None
         self.manifest: dict[str, Any] = {}
+        self._prompts = Kept(folder)
+        #: Guards all that changes, and tells those who wait for the disk.
+        self._change = threading.Condition(threading.Lock())
+        #: Lines since the last flush, the number of lines written and of those on the disk.
+        self._pending: list[tuple[dict[str, Any], bytes]] = []
+        self._written = self._synced = 0
+        self._flushing = False
+        self._broken: OSError | None = None
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -129,29 +165,87 @@ class RunStore:
         kind = event["e"]
         if kind == "start":
             self.starts[event["key"]] += 1
+            self._begun.add(event["key"])
+            self.sent += 1
         elif kind == "call":
-            self.calls[event["key"]] = event
-            self.ends[event["key"]] += 1
+            self._take_call(event)
         elif kind == "verdict":
-            self.verdicts[self.verdict_key(event)] = event
+            # The verdict of a call that another thread has taken back in the meantime.
+            if event.get("call") in self._withdrawn:
+                return
+            key = self.verdict_key(event)
+            self.verdicts[key] = event
+            self._outdated.discard(key)
         else:
             self._take_back(event["key"])
 
+    def _take_call(self, event: dict[str, Any]) -> None:
+        key = event["key"]
+        if key in self.calls:
+            self._replaced[key] = self.calls[key]
+            self._outdated |= {k for k, v in self.verdicts.items() if v.get("call") == key}
+        self.calls[key] = event
+        self.ends[key] += 1
+        self._begun.discard(key)
+        self.spent_usd += (event.get("cost_usd") or 0.0) + (event.get("lost_usd") or 0.0)
+        self._again.discard(key)
+        self._withdrawn.discard(key)
+
     def _take_back(self, key: str) -> None:
         held = self.calls.get(key)
-        if held is None:
+        if key in self._begun or held is None:
+            # It was not made; what an earlier asking brought stands.
+            self._begun.discard(key)
             self.ends[key] += 1
+            self.sent -= 1
         elif held["outcome"] == "failed":
+            if key in self._replaced:
+                self.calls[key] = self._replaced.pop(key)
+                return
             del self.calls[key]
+            self._withdrawn.add(key)
             for verdict in [k for k, v in self.verdicts.items() if v.get("call") == key]:
                 del self.verdicts[verdict]
 
     @staticmethod
     def verdict_key(event: dict[str, Any]) -> VerdictKey:
-        return event["stage"], event.get("target") or "", event["scenario"], int(event["draw"])
+        return event["stage"], event.get("target") or "", event["scenario"], int(event["draw"]), event.get("arm") or ""
 
-    def verdict(self, stage: str, target: str, scenario: str, draw: int = 1) -> dict[str, Any] | None:
-        return self.verdicts.get((stage, target, scenario, draw))
+    def held(self, key: str) -> dict[str, Any] | None:
+        """The journalled call of a key, ``None`` where there is none or it is to be asked again."""
+        return None if key in self._again else self.calls.get(key)
+
+    def verdict(self, stage: str, target: str, scenario: str, draw: int = 1, arm: str = "") -> dict[str, Any] | None:
+        """The verdict (at the execution stage of the joint arm, unless another is named), ``None`` where it is to be
+        asked for: while the store is open for writing, also where its call is to be made again, or has been and was
+        not read yet. :attr:`verdicts` has the old ones too."""
+        key = (stage, target, scenario, draw, arm or ("joint" if stage == "execution" else ""))
+        found = self.verdicts.get(key)
+        if found is None or self._descriptor is None:
+            return found
+        return None if key in self._outdated or found.get("call") in self._again else found
+
+    def missing(self, kinds: Iterable[str] = FAILED) -> list[str]:
+        """Keys of the calls whose outcome is one of these kinds, or whose reply held no verdict of these kinds
+        (``unparsed``, ``refused`` ...), in the order of the journal."""
+        wanted = {*kinds}
+        read = {v.get("call") for v in self.verdicts.values() if v["outcome"] in wanted}
+        return [key for key, call in self.calls.items() if call["outcome"] in wanted or key in read]
+
+    def ask_again(self, keys: Iterable[str]) -> int:
+        """Have these calls made anew; how many there are. The old call and its verdicts stay, in the journal and in
+        every measure, until the new ones are in.
+
+        ``store.ask_again(store.missing())`` is what ``--retry-failed`` means. To ask again what was answered until the
+        answer pleases would be choosing: only calls that failed are asked again unless other kinds are named.
+        """
+        with self._change:
+            self._again = {key for key in keys if key in self.calls}
+            return len(self._again)
+
+    def unanswered(self, key: str) -> int:
+        """How often a call was sent without anyone knowing what became of it (a kill): each may have been charged."""
+        return max(0, self.starts[key] - self.ends[key])
 
     @property
     def resent(self) -> int:
@@ -200,7 +294,7 @@ class RunStore:
                         place=str(self.folder),
                         mend="give --out another folder for a new run, or bring back what changed",
                     )
-                self.__dict__.update({k: v for k, v in held.__dict__.items() if k not in ("_lock", "_descriptor")})
+                self.__dict__.update({k: v for k, v in held.__dict__.items() if k not in _OWN})
             else:
                 journal = self.folder / JOURNAL
                 if journal.exists() and journal.stat().st_size:
@@ -214,6 +308,7 @@ class RunStore:
                 replace_file(path, (json.dumps(manifest, ensure_ascii=False, indent=1) + "\n").encode("utf-8"))
                 self.manifest = manifest
             self._set_aside()
+            self._prompts.open_for_writing()
             self._descriptor = os.open(self.folder / JOURNAL, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:
             self.close()
@@ -233,30 +328,99 @@ class RunStore:
         os.truncate(self.folder / JOURNAL, self._fragment)
         self._fragment, self._damaged = None, []
 
+    def keep_prompt(self, prompt_hash: str, sent: dict[str, Any]) -> None:
+        """Keep a prompt as it is sent, once for each hash. Raises :class:`EnvironmentProblem`."""
+        with self._change:
+            self._prompts.add(prompt_hash, sent)
+
     def append(self, event: dict[str, Any]) -> None:
-        """Write one event, whole or not at all, and take it in. Raises :class:`EnvironmentProblem`."""
+        """Write one event, whole or not at all, and take it in; from any thread. Raises :class:`EnvironmentProblem`.
+
+        A call or a stop is on the disk when this returns. After a write that failed the store takes nothing more.
+        """
+        line = line_of(event)
+        with self._change:
+            self._write(event, line)
+            # A start need not survive a power cut: at worst its call is not counted as resent. A verdict can be read
+            # in its call again.
+            if event["e"] in ("start", "verdict"):
+                self._take(event)
+                return
+            number = self._written
+            while self._synced < number:
+                if self._broken is not None:
+                    raise cannot_write(self.folder / JOURNAL, self._broken) from self._broken
+                if self._flushing:
+                    self._change.wait()
+                else:
+                    self._flush()
+
+    def _write(self, event: dict[str, Any], line: bytes) -> None:
         if self._descriptor is None:
             raise RuntimeError("the store is not open for writing")
-        line = line_of(event)
+        if self._broken is not None:
+            raise cannot_write(self.folder / JOURNAL, self._broken) from self._broken
         size = os.fstat(self._descriptor).st_size
         try:
-            written = os.write(self._descriptor, line)
-            if written < len(line):
+            if os.write(self._descriptor, line) < len(line):
                 raise OSError(errno.ENOSPC, "short write")
-            # A start need not survive a power cut: at worst its call is not counted as resent.
-            if event["e"] != "start":
-                os.fsync(self._descriptor)
         except OSError as error:
             # Where even this fails, the next opening sets the half line aside.
             with suppress(OSError):
                 os.ftruncate(self._descriptor, size)
+            self._broken = error
             raise cannot_write(self.folder / JOURNAL, error) from error
-        self._take(event)
+        self._pending.append((event, line))
+        self._written += 1
+
+    def _flush(self) -> None:
+        """Bring all that is written to the disk, for every thread that waits, and take it in. Others may write on."""
+        assert self._descriptor is not None
+        descriptor, target, count = self._descriptor, self._written, len(self._pending)
+        self._flushing = True
+        self._change.release()
+        failed: OSError | None = None
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            failed = error
+        finally:
+            self._change.acquire()
+            self._flushing = False
+            self._change.notify_all()
+        if failed is not None:
+            self._broken = failed
+            self._unwrite()
+            return
+        for event, _ in self._pending[:count]:
+            if event["e"] not in ("start", "verdict"):
+                self._take(event)
+        del self._pending[:count]
+        self._synced = target
+
+    def _unwrite(self) -> None:
+        """Take the calls that the disk did not keep out of the journal again; what was taken in stays."""
+        assert self._descriptor is not None
+        kept = b"".join(line for event, line in self._pending if event["e"] in ("start", "verdict"))
+        size = os.fstat(self._descriptor).st_size - sum(len(line) for _, line in self._pending)
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, size)
+            os.write(self._descriptor, kept)
+        self._pending = []
 
     def close(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        with self._change:
+            while self._flushing:
+                self._change.wait()
+            if self._descriptor is not None:
+                # The last verdicts. Where the disk does not take them, they are read in their calls again.
+                if self._pending and self._broken is None:
+                    with suppress(OSError):
+                        os.fsync(self._descriptor)
+                self._pending = []
+                os.close(self._descriptor)
+                self._descriptor = None
+            self._prompts.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None

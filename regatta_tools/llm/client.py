@@ -1,7 +1,8 @@
-"""One call to one model: retries, timeouts and outcomes, all providers through litellm.
+"""One call to one model: retries, timeouts and outcomes.
 
-Only the scripted provider does not pass through litellm: it is a file, not a model. What a provider
-does wrong (no choices, no message, no content, a filter, a dropped connection) becomes the outcome of
+Four ways lead to a model: the scripted provider is a file, the embedded one runs in this process through litellm,
+OpenAI's plain form goes out as it is (:mod:`~regatta_tools.llm.transport`), and everything else through litellm.
+What a provider does wrong (no choices, no message, no content, a filter, a dropped connection) becomes the outcome of
 that one call and never an exception, so that a run goes on (cases A17 and A18). An exception is kept
 for what makes every further call useless: a wrong key, an unknown model, missing weights, a provider
 that asks to be left alone for longer than :data:`MAX_WAIT`.
@@ -9,20 +10,20 @@ that asks to be left alone for longer than :data:`MAX_WAIT`.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import re
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
-from regatta_tools.llm import embedded, scripted
+from regatta_tools.llm import embedded, replay, scripted, transport
 from regatta_tools.llm.types import Reply, Request
 
 #: Tries of one call, the first included.
@@ -31,9 +32,10 @@ ATTEMPTS = 4
 TIMEOUTS = 2
 #: Longest wait in seconds that a provider's Retry-After may ask for; beyond it the run stops.
 MAX_WAIT = 60.0
-#: Seconds that a call may take beyond its timeout, which the transport applies to each read alone.
+#: Seconds that a call may take beyond its timeout, which litellm's transport applies to each read alone.
 GRACE = 1.0
 _KEYLIKE = re.compile(r"\b(sk|pk|rk|key|xai|gsk|hf)[-_][A-Za-z0-9_*-]{6,}|\bAIza[A-Za-z0-9_-]{20,}|(?<=Bearer )\S+")
+_REVISION = re.compile(r"([-@:._](v?[0-9]+|latest|preview|(20)?[0-9]{2}-?[0-9]{2}-?[0-9]{2}|[0-9]{4}))+")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _MODERATED = re.compile(r"content.?(filter|policy|management)|moderat|flagged|safety", re.IGNORECASE)
 
@@ -48,25 +50,34 @@ def _litellm() -> Any:
     litellm.telemetry = False
     # A reply of an odd form makes it print a warning with its own path; the reply is read here all the same.
     warnings.filterwarnings("ignore", message="Pydantic serializer warnings")
+    warnings.filterwarnings("ignore", message=r"Items? .* on TypedDict class")
     return litellm
+
+
+def stays_here(model: str) -> bool:
+    """Whether a model is a script, a stored run, or runs in this process: it costs nothing and nothing leaves."""
+    return scripted.is_scripted(model) or embedded.is_embedded(model) or replay.is_replay(model)
 
 
 def check_model(model: str) -> dict[str, Any]:
     """Find out whether a model can be asked, before anything is spent.
 
-    Returns what identifies it (``name``, and a ``fingerprint`` where one is known). Raises
+    Returns what identifies it (``name``, and a ``fingerprint`` where one is known; for a stored run ``replays``, the
+    manifest's entries by stage, which stand for it in the manifest of a new run). Raises
     :class:`InputError` for a name that nothing knows, :class:`EnvironmentProblem` for missing weights
     or a missing key.
     """
     if scripted.is_scripted(model):
         return {"name": "scripted", "fingerprint": scripted.fingerprint(model)}
+    if replay.is_replay(model):
+        return {"name": "replay", "replays": replay.models(model)}
     if embedded.is_embedded(model):
         found = embedded.fingerprint(model)
         return {"name": found["name"], "fingerprint": _digest(found)}
     unknown = InputError(
         f"no provider knows the model {model!r}",
         code="U106",
-        mend="name it as litellm does (provider/model), `embedded`, or `scripted:FILE`",
+        mend="name it as litellm does (provider/model), `embedded`, `scripted:FILE` or `replay:RUN`",
     )
     if not model.strip():
         raise unknown
@@ -80,7 +91,8 @@ def check_model(model: str) -> dict[str, Any]:
         raise unknown from error
     finally:
         os.environ.update(blank)
-    if not needed.get("keys_in_environment", True) and needed.get("missing_keys"):
+    missing = needed.get("missing_keys") and not needed.get("keys_in_environment", True)
+    if missing and not _otherwise_known(model):
         raise EnvironmentProblem(
             f"model {model!r} needs {', '.join(needed['missing_keys'])} in the environment",
             code="E303",
@@ -89,13 +101,51 @@ def check_model(model: str) -> dict[str, Any]:
     return {"name": model}
 
 
+def _otherwise_known(model: str) -> bool:
+    """Whether a provider needs less than litellm's list of keys says: Ollama has an address of its own, and Amazon's
+    clients find keys in profiles, roles and tokens too."""
+    provider = _provider(model)[1]
+    if provider in ("ollama", "ollama_chat"):
+        return True
+    others = ("AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE",
+              "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")  # fmt: skip
+    return provider == "bedrock" and any(os.environ.get(name) for name in others)
+
+
+@functools.lru_cache(maxsize=64)
+def _provider(model: str) -> tuple[str, str, str]:
+    name, provider, _, address = _litellm().get_llm_provider(model)
+    return str(name), str(provider), str(address or "")
+
+
 def provider_of(model: str) -> tuple[str, str, str]:
     """The name of a model at its provider, the provider, and its address where one is set; all as litellm has them.
 
     For a model that :func:`check_model` knows, and neither scripted nor embedded.
     """
-    name, provider, _, address = _litellm().get_llm_provider(model)
-    return str(name), str(provider), str(address or "")
+    name, provider, address = _provider(model)
+    if provider in transport.PLAIN:
+        names = transport.PLAIN[provider][0]
+        address = transport.address(provider) if any(os.environ.get(n) for n in names) else address
+    return name, provider, address
+
+
+def same_model(asked: str, served: str | None) -> bool:
+    """Whether a model that answered, by its own account, is the one that was asked for.
+
+    A date or a revision that the provider adds to the name (``-2026-10-01``, ``@20261001``, ``:0``, ``-v1``) does not
+    make it another model, and neither do the provider's and a publisher's names in front. Where nothing was said it
+    counts as the same: nothing speaks against it.
+    """
+    if not served or stays_here(asked):
+        return True
+    want, got = (re.split(r"[/\\]", name.strip().casefold())[-1] for name in (asked, served))
+    for short, long in ((want, got), (got, want)):
+        # Bedrock puts region and publisher in front, with dots: us.anthropic.claude-...
+        for start in (long, long.rpartition("anthropic.")[2], long.partition(".")[2]):
+            if start == short or (short and start.startswith(short) and _REVISION.fullmatch(start[len(short) :])):
+                return True
+    return False
 
 
 def _digest(found: dict[str, Any]) -> str:
@@ -104,37 +154,70 @@ def _digest(found: dict[str, Any]) -> str:
     return sha256_json(found)
 
 
-def complete(request: Request, *, sleep: Callable[[float], None] = time.sleep) -> Reply:
+@dataclass(frozen=True)
+class Try:
+    """One try. ``wait`` is the seconds before another, ``None`` where there is none to make; ``throttled`` says that
+    the provider asked for fewer calls."""
+
+    reply: Reply
+    wait: float | None = None
+    throttled: bool = False
+
+
+class Gate:
+    """What a call passes before and after each try. This one lets everything through; a pool has stricter ones."""
+
+    #: Tries of a call to which the provider answers "too many" before it has failed, besides those that fail
+    #: otherwise; ``None`` counts them together.
+    throttles: int | None = None
+
+    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.sleep = sleep
+        #: Calls in flight; to cancel one ends it with :class:`~regatta_tools.llm.types.Abandoned`.
+        self.flying: set[transport.Flight] = set()
+
+    @contextlib.contextmanager
+    def passage(self) -> Iterator[Callable[[Try], None]]:
+        """The place in which one try is made. The function is told of its end."""
+        yield lambda done: None
+
+
+def complete(request: Request, *, sleep: Callable[[float], None] = time.sleep, gate: Gate | None = None) -> Reply:
     """Send one request and return its reply.
 
     Transient failures (rate limit, server error, dropped connection, timeout) are tried again up to
     :data:`ATTEMPTS` times with growing waits, or as long as Retry-After says up to :data:`MAX_WAIT`.
     The whole of one try takes at most ``request.timeout`` seconds and :data:`GRACE`. Raises
     :class:`EnvironmentProblem` for a wrong key, a model that the provider does not have, and a longer
-    wait than :data:`MAX_WAIT`.
+    wait than :data:`MAX_WAIT`; :class:`~regatta_tools.llm.types.Abandoned` where the gate closes. May be called from
+    any thread; a model in this process from the main thread alone, so that Ctrl-C ends it.
     """
     if scripted.is_scripted(request.model):
         return _sendable(scripted.complete(request))
-    litellm = _litellm()
+    if replay.is_replay(request.model):
+        return replay.complete(request)
+    gate = gate or Gate(sleep)
     local = embedded.is_embedded(request.model)
-    if local:
-        embedded.register()
-    name = embedded.litellm_name(request.model) if local else request.model
-    timeouts = 0
-    for attempt in range(1, ATTEMPTS + 1):
-        reply, wait = _once(litellm, name, request, local)
-        reply = replace(_sendable(reply), attempts=attempt)
+    timeouts = failures = throttled = lost = attempt = 0
+    while True:
+        attempt += 1
+        with gate.passage() as ended:
+            made = _embedded(request) if local else _once(request, gate)
+            ended(made)
+        lost += made.reply.lost
+        reply = replace(_sendable(made.reply), attempts=attempt, lost=lost)
         timeouts += reply.finish_reason == "timeout"
-        if wait is None or local or attempt == ATTEMPTS or timeouts == TIMEOUTS:
-            break
-        if wait > MAX_WAIT:
+        throttled += made.throttled
+        failures += not (made.throttled and gate.throttles)
+        if made.wait is None or local or failures == ATTEMPTS or timeouts == TIMEOUTS or throttled == gate.throttles:
+            return reply
+        if made.wait > MAX_WAIT:
             raise EnvironmentProblem(
-                f"the provider of {request.model!r} asks for a wait of {wait:.0f} s, more than {MAX_WAIT:.0f} s",
+                f"the provider of {request.model!r} asks for a wait of {made.wait:.0f} s, more than {MAX_WAIT:.0f} s",
                 code="E307",
                 mend="give the same command again later: it goes on where it stopped",
             )
-        sleep(max(wait, 0.5 * 2**attempt))
-    return reply
+        gate.sleep(max(made.wait, min(0.5 * 2**attempt, MAX_WAIT)))
 
 
 def _sendable(reply: Reply) -> Reply:
@@ -146,8 +229,108 @@ def _sendable(reply: Reply) -> Reply:
     )
 
 
-def _once(litellm: Any, name: str, request: Request, local: bool) -> tuple[Reply, float | None]:
-    """One try. The second value is the wait in seconds before another, ``None`` where there is none to make."""
+def _once(request: Request, gate: Gate) -> Try:
+    """One try over the network."""
+    name, provider, _ = _provider(request.model)
+    if _is_plain(name, provider):
+        return _plain(name, provider, request, gate)
+    return _through_litellm(request, gate)
+
+
+# -- OpenAI's form as it is ----------------------------------------------------------------------
+
+
+def _is_plain(name: str, provider: str) -> bool:
+    if provider not in transport.PLAIN or not transport.address(provider) or name.startswith("responses/"):
+        return False
+    return _mode(name) in (None, "chat")
+
+
+@functools.lru_cache(maxsize=64)
+def _mode(name: str) -> str | None:
+    return (_litellm().model_cost.get(name) or {}).get("mode")
+
+
+@functools.lru_cache(maxsize=256)
+def _settings(name: str, provider: str, temperature: float, max_tokens: int, seed: bool) -> str:
+    """The settings of a call as this model takes them (some name the token limit otherwise, some have no temperature).
+
+    As JSON, so that nobody changes what is kept. litellm knows them.
+    """
+    _litellm()
+    from litellm.utils import get_optional_params
+
+    wanted = {"temperature": temperature, "max_tokens": max_tokens} | ({"seed": 1} if seed else {})
+    found = get_optional_params(model=name, custom_llm_provider=provider, drop_params=True, **wanted)
+    found |= found.pop("extra_body", None) or {}
+    found.pop("stream", None)
+    return json.dumps(found)
+
+
+def _plain(name: str, provider: str, request: Request, gate: Gate) -> Try:
+    payload = {"model": name, "messages": [dict(m) for m in request.messages]}
+    payload |= json.loads(_settings(name, provider, request.temperature, request.max_tokens, request.seed is not None))
+    if "seed" in payload:
+        payload["seed"] = request.seed
+    url = f"{transport.address(provider)}/chat/completions"
+    try:
+        answer = transport.post(url, transport.headers(provider), payload, request.timeout, gate.flying)
+    except transport.TooSlow as error:
+        return _too_slow(str(error))
+    except transport.Broken as error:
+        return Try(Reply("failed", error=_clean(error), unreachable=True, lost=int(error.sent)), 0.0)
+    found = _object(answer.body.decode("utf-8", "replace"))
+    error, status = (found or {}).get("error"), answer.status
+    if status == 200 and not error:
+        if found is None or {"choices", "usage"}.isdisjoint(found):
+            what = "the answer is not a chat completion: " + answer.body[:80].decode("utf-8", "replace")
+            return Try(Reply("failed", error=_clean(what), unreachable=True, lost=1), 0.0)
+        key = os.environ.get(transport.PLAIN[provider][1], "")
+        return Try(_without(_reply(found, request.model), {key}))
+    text, code = _told(error, answer)
+    # An error in the body of an answer with status 200.
+    if status == 200 and code is not None and str(code).isdecimal():
+        status = int(code)
+    return _refused(request, status, text, f"{text} {code}", _retry_after(answer.headers))
+
+
+def _told(error: Any, answer: transport.Answer) -> tuple[str, Any]:
+    """What the provider says of an error, and its code for it."""
+    if isinstance(error, dict):
+        return str(error.get("message") or error), error.get("code")
+    return str(error or answer.body[:300].decode("utf-8", "replace") or f"status {answer.status}"), None
+
+
+def _too_slow(why: str) -> Try:
+    return Try(Reply("failed", finish_reason="timeout", error=why, unreachable=True, lost=1), 0.0)
+
+
+def _refused(request: Request, status: int | None, text: str, whole: str, wait: float) -> Try:
+    """The outcome of a call that the provider answered with an error. Raises where every further call is useless."""
+    text = _clean(text)
+    if status in (400, 403, 422) and _MODERATED.search(whole):
+        return Try(Reply("filtered", finish_reason="content_filter", error=text))
+    if status == 401:
+        raise EnvironmentProblem(
+            f"the provider refuses the key for {request.model!r}", code="E303", mend="check the key in the environment"
+        )
+    if status in (402, 403, 404):
+        what = {402: "asks for payment for", 403: "does not allow this key to use", 404: "does not have"}[status]
+        raise EnvironmentProblem(
+            f"the provider {what} the model {request.model!r}: {text}",
+            code="E303",
+            mend="check the name of the model, the key and the address of the provider",
+        )
+    if status in (400, 413, 422):
+        return Try(Reply("failed", error=text))
+    throttled = status in (429, 529) or (status == 503 and wait > 0)
+    return Try(Reply("failed", error=text, unreachable=True), wait, throttled)
+
+
+# -- through litellm -----------------------------------------------------------------------------
+
+
+def _options(name: str, request: Request) -> dict[str, Any]:
     options: dict[str, Any] = {
         "model": name,
         "messages": [dict(m) for m in request.messages],
@@ -157,98 +340,69 @@ def _once(litellm: Any, name: str, request: Request, local: bool) -> tuple[Reply
         "num_retries": 0,
         "max_retries": 0,
     }
-    if request.seed is not None:
-        options["seed"] = request.seed
-    if request.schema is not None and local:
+    return options | ({} if request.seed is None else {"seed": request.seed})
+
+
+def _embedded(request: Request) -> Try:
+    litellm = _litellm()
+    embedded.register()
+    options = _options(embedded.litellm_name(request.model), request)
+    if request.schema is not None:
         options["response_format"] = {
             "type": "json_schema",
             "json_schema": {"name": "verdict", "schema": request.schema},
         }
-    bodies: list[str] = []
-    if not local:
-        options["logger_fn"] = lambda event: bodies.append(str(event.get("original_response") or ""))
     try:
-        response = litellm.completion(**options) if local else _within(litellm, options, request.timeout)
+        response = litellm.completion(**options)
+    except EnvironmentProblem:
+        raise
+    except Exception as error:
+        if isinstance(error, TimeoutError | litellm.exceptions.Timeout):
+            late = f"no reply within {request.timeout:g} s"
+            return Try(Reply("failed", finish_reason="timeout", error=late))
+        return Try(Reply("failed", error=_clean(error)))
+    return Try(replace(_reply(response, request.model), cost_usd=0.0))
+
+
+def _through_litellm(request: Request, gate: Gate) -> Try:
+    litellm = _litellm()
+    # Another model must never answer in silence for the one that was asked: no fallbacks of any kind.
+    options = _options(request.model, request) | {"fallbacks": None, "context_window_fallback_dict": None}
+    bodies: list[str] = []
+    options["logger_fn"] = lambda event: bodies.append(str(event.get("original_response") or ""))
+    try:
+        response = transport.run(lambda: litellm.acompletion(**options), request.timeout + GRACE, gate.flying)
     except EnvironmentProblem:
         raise
     except Exception as error:
         # Whatever a provider or its library throws is the outcome of this call (A17).
-        return _after_error(litellm, error, bodies, request, local)
-    reply = _reply(response, None if local else _cost(litellm, response))
-    return (replace(reply, cost_usd=0.0) if local else reply), None
+        made = _after_error(litellm, error, bodies, request)
+        return replace(made, reply=_without(made.reply, _secrets()))
+    return Try(_without(_reply(response, request.model), _secrets()))
 
 
-class _TimeIsUp(BaseException):
-    """Raised by the alarm; no ``Exception``, so that no library takes it for one of its own."""
-
-
-def _within(litellm: Any, options: dict[str, Any], seconds: float) -> Any:
-    """A call with an end to it.
-
-    The transport's timeout counts from byte to byte, so a server that sends a blank now and then (some
-    do to keep a connection open) could hold a run for ever. An alarm ends it. A thread that is waited
-    for and given up would do as well until the interpreter exits: then it can die holding the lock of
-    an import, and the exit hangs (seen with litellm 1.110). Without an alarm (Windows, or not in the
-    main thread) the transport's timeout alone holds.
-    """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        return litellm.completion(**options)
-
-    def ring(*_: Any) -> None:
-        raise _TimeIsUp
-
-    before = signal.signal(signal.SIGALRM, ring)
-    try:
-        try:
-            # It rings again every second, should the first one be swallowed somewhere.
-            signal.setitimer(signal.ITIMER_REAL, seconds + GRACE, 1.0)
-            return litellm.completion(**options)
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-    except _TimeIsUp:
-        raise TimeoutError(f"no whole reply within {seconds:g} s") from None
-    finally:
-        signal.signal(signal.SIGALRM, before if before is not None else signal.SIG_DFL)
-
-
-def _after_error(
-    litellm: Any, error: Exception, bodies: list[str], request: Request, local: bool
-) -> tuple[Reply, float | None]:
+def _after_error(litellm: Any, error: Exception, bodies: list[str], request: Request) -> Try:
     """The outcome of a call that litellm answered with an exception."""
     body = next((b for b in map(_object, bodies) if b and not {"choices", "usage", "error"}.isdisjoint(b)), None)
     if body is not None and not body.get("error"):
         # The provider answered, in a form that litellm does not take (message: null): read it here.
-        return _reply(body, None), None
+        return Try(_reply(body, request.model))
     status = getattr(error, "status_code", None)
-    text = _clean(error)
+    text = str(error)
     if body is not None and isinstance(body["error"], dict):
         # An error in the body of an answer with status 200.
         code = body["error"].get("code")
         status = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal()) else status
-        text = _clean(body["error"].get("message") or text)
+        text = str(body["error"].get("message") or text)
     if isinstance(error, TimeoutError | litellm.exceptions.Timeout):
-        reason = str(error) if isinstance(error, TimeoutError) else f"no reply within {request.timeout:g} s"
-        return Reply("failed", finish_reason="timeout", error=reason, unreachable=not local), 0.0
-    if local:
-        return Reply("failed", error=text), None
-    if isinstance(error, litellm.exceptions.ContentPolicyViolationError) or (
-        status in (400, 403, 422) and _MODERATED.search(f"{text} {getattr(error, 'body', '')}")
-    ):
-        return Reply("filtered", finish_reason="content_filter", error=text), None
-    if status == 401:
-        raise EnvironmentProblem(
-            f"the provider refuses the key for {request.model!r}", code="E303", mend="check the key in the environment"
-        ) from error
-    if status in (402, 403, 404):
-        what = {402: "asks for payment for", 403: "does not allow this key to use", 404: "does not have"}[status]
-        raise EnvironmentProblem(
-            f"the provider {what} the model {request.model!r}: {text}",
-            code="E303",
-            mend="check the name of the model, the key and the address of the provider",
-        ) from error
-    if status in (400, 413, 422):
-        return Reply("failed", error=text), None
-    return Reply("failed", error=text, unreachable=True), _retry_after(error)
+        return _too_slow(f"no reply within {request.timeout:g} s")
+    if isinstance(error, litellm.exceptions.ContentPolicyViolationError):
+        return Try(Reply("filtered", finish_reason="content_filter", error=_clean(text)))
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    made = _refused(request, status, text, f"{text} {getattr(error, 'body', '')}", _retry_after(headers))
+    if isinstance(error, litellm.exceptions.APIConnectionError):
+        made = replace(made, reply=replace(made.reply, lost=1))
+    return made
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -259,9 +413,8 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _retry_after(error: Any) -> float:
+def _retry_after(headers: Any) -> float:
     """Seconds that the provider asks to wait: a number, or the distance to a date (RFC 9110, 10.2.3)."""
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
     text = str(headers.get("retry-after") or "").strip()
     if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text):
         return float(text)
@@ -275,22 +428,27 @@ def _get(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def _reply(response: Any, cost: float | None) -> Reply:
+def _reply(response: Any, asked: str) -> Reply:
     """Read a chat completion, litellm's object or the provider's own JSON, of whatever form it turns out to be."""
+    from regatta_tools.llm import prices
+
     usage = _get(response, "usage")
     # No prompt has no tokens: litellm writes 0 where the provider said nothing.
     sent = _count(_get(usage, "prompt_tokens")) or None
+    received = _count(_get(usage, "completion_tokens")) if sent else None
     known: dict[str, Any] = {
         "served_model": _text(_get(response, "model")) or None,
         "prompt_tokens": sent,
-        "completion_tokens": _count(_get(usage, "completion_tokens")) if sent else None,
-        "cost_usd": cost if sent else None,
+        "completion_tokens": received,
+        "cost_usd": prices.pinned().cost(asked, sent, received),
     }
     choices = _get(response, "choices")
     if not isinstance(choices, list) or not choices:
         return Reply("empty", error="the reply holds no choices", **known)
     reason = _text(_get(choices[0], "finish_reason")) or None
-    known["finish_reason"] = reason
+    # The provider's own word, where litellm put OpenAI's in its place.
+    own = _get(_get(choices[0], "provider_specific_fields"), "native_finish_reason")
+    known["finish_reason"] = _text(own) or reason
     message = _get(choices[0], "message")
     content, refusal = _text(_get(message, "content")), _text(_get(message, "refusal"))
     if refusal:
@@ -318,19 +476,25 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _cost(litellm: Any, response: Any) -> float | None:
-    try:
-        cost = litellm.completion_cost(completion_response=response)
-    except Exception:
-        return None
-    return float(cost) if cost else None
+def _secrets() -> set[str]:
+    """Values of the environment that look like keys."""
+    return {value for name, value in os.environ.items() if len(value) >= 8 and _SECRET_NAME.search(name)}
+
+
+def _without(reply: Reply, secrets: set[str]) -> Reply:
+    """A reply in which no key stands, should a gateway echo the one that was sent."""
+    told = (reply.text, reply.served_model, reply.finish_reason)
+    for key in sorted(secrets, key=len, reverse=True):
+        if len(key) >= 8 and any(key in (text or "") for text in told):
+            told = tuple(text and text.replace(key, "(key)") for text in told)
+    text, served, reason = told
+    return replace(reply, text=text or "", served_model=served, finish_reason=reason)
 
 
 def _clean(error: Any) -> str:
     """One line of an error without keys, and without a library's own traceback."""
     text = " ".join(str(error).split("Traceback (most recent call last)")[0].split())
-    secrets = {value for name, value in os.environ.items() if len(value) >= 8 and _SECRET_NAME.search(name)}
-    for value in sorted(secrets, key=len, reverse=True):
+    for value in sorted(_secrets(), key=len, reverse=True):
         text = text.replace(value, "(key)")
     text = re.sub(r"(?<=://)[^/@\s]+@", "", _KEYLIKE.sub("(key)", text))
     return text if len(text) <= 300 else text[:297] + "..."

@@ -3,7 +3,7 @@
 The file (YAML or JSON) holds ``replies``, a list of entries tried in order; the first that fits answers:
 
 ``when``
-    what the call is for, any of ``stage``, ``target``, ``scenario``, ``draw``, ``turn``
+    what the call is for, any of ``stage``, ``target``, ``scenario``, ``draw``, ``turn``, ``arm``
     (all given ones must be equal; a list means any of its values), and ``contains``, a text that must
     occur in the messages. Left out, the entry always fits.
 ``text``, ``finish_reason``, ``outcome``, ``error``, ``delay`` (seconds)
@@ -25,7 +25,7 @@ from regatta_tools.errors import InputError
 from regatta_tools.llm.types import CallOutcome, Reply, Request
 
 PREFIX = "scripted:"
-_WHEN = {"stage", "target", "scenario", "draw", "turn", "contains"}
+_WHEN = {"stage", "target", "scenario", "draw", "turn", "arm", "contains"}
 _ENTRY = {"when", "text", "finish_reason", "outcome", "error", "delay"}
 
 

@@ -16,6 +16,13 @@ from typing import Any, Literal
 CallOutcome = Literal["ok", "truncated", "refused", "filtered", "empty", "failed"]
 
 
+class Abandoned(BaseException):
+    """Ends a call, and the job that made it, because the run stops.
+
+    No ``Exception``: nobody is to take it for the outcome of a call.
+    """
+
+
 @dataclass(frozen=True)
 class Request:
     """One call to a model.
@@ -60,3 +67,5 @@ class Reply:
     error: str | None = None
     attempts: int = 1
     unreachable: bool = False
+    cached: bool = False
+    lost: int = 0

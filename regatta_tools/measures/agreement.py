@@ -207,6 +207,12 @@ def agree(
             what if not ratings.declared else f"weights need a scale of three values or more, not {size}",
             code="U216", place=ratings.source, mend="name all its values in order, such as --scale 1,2,3,4,5",
         )  # fmt: skip
+    return of_ratings(ratings, weights, seed, resamples)
+
+
+def of_ratings(ratings: Any, weights: str = "nominal", seed: int = 1, resamples: int = 10_000) -> dict[str, Any]:
+    """Agreement of ratings that are read already (:class:`~regatta_tools.measures.ratings.Ratings`), as :func:`agree`
+    returns it. Weights other than ``nominal`` need a declared scale of three values or more."""
     groups = [_of_group(g, ratings.declared, weights, seed, resamples) for g in ratings.groups]
     unit = "clusters" if ratings.groups[0].clusters is not None else "items"
     within = " within strata" if ratings.groups[0].strata is not None else ""

@@ -6,14 +6,18 @@ measures are over known targets (complete case); the bounds set every unknown on
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
-from regatta_tools.harness.store import RunStore
+from regatta_tools.harness.arms import FAULTY
+from regatta_tools.harness.live import PREFIX
+from regatta_tools.harness.store import GOLD, RunStore, VerdictKey
+from regatta_tools.measures.exposure import exposures
+from regatta_tools.measures.scans import rate, scan
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import Package
 from regatta_tools.validation.run import load
@@ -28,9 +32,12 @@ _COUNTS = ("positive", "negative", "rated", "skipped", *MISSING, "pending")
 STANDING_NOTES = (
     "This measures the suite, not the agent. It is no statement about legal compliance, and no lawyer has reviewed "
     "the instruments.",
-    "The arm is joint, as published: all faults at once, with no unmodified control; exposure is not net of what the "
-    "agent shows anyway.",
 )
+#: What the arm of the faults says, by the name of the arm.
+ARM_NOTES = {
+    "joint": "The arm is joint, as published: all faults at once",
+    "isolated": "The arm is isolated, not joint as published: one fault at a time",
+}
 
 
 @dataclass(frozen=True)
@@ -42,35 +49,6 @@ class Target:
     missing: int
 
 
-def scan(outcomes: Sequence[str | None]) -> tuple[int | None, int, Counter[str]]:
-    """Replay a first-success scan over the outcomes of one target in suite order.
-
-    ``outcomes[i]`` is the outcome for scenario ``i``, ``None`` where there is no verdict yet. Returns
-    the value of the target, the index of the first positive verdict (-1 where there is none) and the
-    counts by outcome, with ``skipped`` and ``pending``.
-    """
-    counts: Counter[str] = Counter()
-    hit = next((i for i, o in enumerate(outcomes) if o == "positive"), -1)
-    for index, outcome in enumerate(outcomes):
-        if hit >= 0 and index > hit:
-            counts["skipped"] += 1
-        else:
-            counts[outcome or "pending"] += 1
-    if hit >= 0:
-        return 1, hit, counts
-    return (0 if outcomes and counts["negative"] == len(outcomes) else None), -1, counts
-
-
-def rate(values: Iterable[int | None]) -> tuple[float | None, float, float]:
-    """Mean over known values with the bounds over all: (complete case, low, high). Shape: any number of 0, 1, None."""
-    listed = list(values)
-    known = [v for v in listed if v is not None]
-    n, ones, unknown = len(listed), sum(known), len(listed) - len(known)
-    if not n:
-        return None, 0.0, 1.0
-    return (ones / len(known) if known else None), ones / n, (ones + unknown) / n
-
-
 def score(run: RunStore | Path | str, *, package: Package | Path | str | None = None) -> dict[str, Any]:
     """The evidence vector of a run, an object of the class ``EvidenceVector``.
 
@@ -80,6 +58,11 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
     """
     store = run if isinstance(run, RunStore) else RunStore.read(run)
     manifest = store.manifest
+    if manifest["suite"] == GOLD:
+        raise InputError(
+            "this folder holds a calibration, not a run of a suite", code="U107", place=str(store.folder),
+            mend="read it with `regatta calibrate`, and name the folder of a run here",
+        )  # fmt: skip
     held = package if isinstance(package, Package) else load(package)
     cell = held.cell(manifest["cell"])
     if cell.hash != manifest["made_with"]["package"]:
@@ -93,19 +76,30 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
     notes = list(store.notes)
     names: dict[str, list[str]] = {stage: [""] for stage in RATED}
     names |= {stage: manifest["requirements" if stage == "rc" else "faults"] for stage in SCANNED}
-    asked = {(stage, name, s, 1) for stage, listed in names.items() for name in listed for s in scenarios}
+    asked = {
+        (stage, name, s, draw, arm)
+        for stage, listed in names.items() for name in listed for s in scenarios
+        for arm, draw in _draws(manifest, stage)
+    } | set(_live_keys(manifest))  # fmt: skip
     if stale := sum(key not in asked for key in store.verdicts):
         notes.append(f"{stale} verdict(s) that this run does not ask for are left out")
 
-    counts = {stage: Counter() for stage in (*SCANNED, *RATED)}
+    main = main_arm(manifest)
+    plan = {"plan": manifest["scan"], "order": manifest["order"]}
+    counts: dict[str, Counter[str]] = {stage: Counter() for stage in (*SCANNED, *RATED)}
     targets: dict[tuple[str, str], Target] = {}
     for stage in SCANNED:
         for name in names[stage]:
-            outcomes = [(store.verdict(stage, name, s) or {}).get("outcome") for s in scenarios]
-            value, hit, tally = scan(outcomes)
-            counts[stage] += tally
-            missing = sum(tally[m] for m in MISSING)
-            targets[stage, name] = Target(value, scenarios[hit] if hit >= 0 else None, missing)
+            targets[stage, name] = Target(None, None, 0)
+            for arm, draw in _draws(manifest, stage):
+                outcomes = [(store.verdict(stage, name, s, draw, arm) or {}).get("outcome") for s in scenarios]
+                value, hit, tally = scan(outcomes, **plan)
+                counts[stage] += tally
+                if draw == 1 and arm in ("", main):
+                    missing = sum(tally[m] for m in MISSING)
+                    targets[stage, name] = Target(value, scenarios[hit] if hit >= 0 else None, missing)
+    for key in _live_keys(manifest):
+        counts["execution"][(store.verdict(*key) or {}).get("outcome", "pending")] += 1
     ratings: dict[str, list[str | None]] = {}
     for stage in RATED:
         verdicts = [store.verdict(stage, "", s) for s in scenarios]
@@ -113,6 +107,9 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
         ratings[stage] = [v.get("value") if v and v["outcome"] == "rated" else None for v in verdicts]
 
     measures, bounds, undefined = _measures(manifest, targets, ratings)
+    if main is None:
+        undefined = [u for u in undefined if not u.startswith("FDR_e:")]
+        undefined.insert(0, "FDR_e: no arm of this run carries a fault")
     records = held.by_id
     sources = {s.key: s for s in held.table("sources")}
     requirements = []
@@ -177,9 +174,46 @@ def score(run: RunStore | Path | str, *, package: Package | Path | str | None = 
             for stage, tally in counts.items()
         ],
         "models": _models(store),
+        **exposures(store, cell),
         "cost": cost,
-        "notes": [*STANDING_NOTES, *notes],
+        "notes": [*STANDING_NOTES, *_arm_notes(manifest, main), *notes],
     }
+
+
+def main_arm(manifest: dict[str, Any]) -> str | None:
+    """The arm whose first draw FDR_e and the faults speak of: joint, as published, or else isolated."""
+    return next((arm for arm in FAULTY if arm in manifest["arms"]), None)
+
+
+def _draws(manifest: dict[str, Any], stage: str) -> list[tuple[str, int]]:
+    """(arm, draw) of a stage; only the execution stage has more than one."""
+    if stage != "execution":
+        return [("", 1)]
+    return [(arm, draw) for draw in range(1, manifest["draws"] + 1) for arm in manifest["arms"]]
+
+
+def _live_keys(manifest: dict[str, Any]) -> list[VerdictKey]:
+    """The verdicts that the probes of live faults ask for."""
+    return [
+        ("execution", probe["fault"], PREFIX + probe["gold_probe"], draw, arm)
+        for probe in manifest.get("live_probes", [])
+        for draw in range(1, manifest["draws"] + 1)
+        for arm in ("isolated", "control")
+    ]
+
+
+def _arm_notes(manifest: dict[str, Any], main: str | None) -> list[str]:
+    notes = []
+    if main is not None:
+        many = f"; draw 1 of {manifest['draws']}" if manifest["draws"] > 1 else ""
+        if "control" in manifest["arms"]:
+            net = "FDR_e is not net of what the unmodified agent shows; the control arm stands beside it"
+        else:
+            net = "with no unmodified control; exposure is not net of what the agent shows anyway"
+        notes.append(f"{ARM_NOTES[main]}{many}{'; ' if 'control' in manifest['arms'] else ', '}{net}.")
+    if {"isolated", "control"} <= set(manifest["arms"]) and not manifest.get("live_probes"):
+        notes.append("No probe says which faults the agent takes up: the cell has none, or they were left out.")
+    return notes
 
 
 def _measures(
@@ -245,6 +279,6 @@ def _cost(store: RunStore) -> dict[str, Any]:
         "resent": store.resent,
         "prompt_tokens": sum(c.get("prompt_tokens") or 0 for c in calls),
         "completion_tokens": sum(c.get("completion_tokens") or 0 for c in calls),
-        "usd": None if unpriced else round(sum(c["cost_usd"] for c in calls), 6),
+        "usd": None if unpriced else round(math.fsum(c["cost_usd"] for c in calls), 6),
         "unpriced_calls": unpriced,
     }

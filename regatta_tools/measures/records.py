@@ -30,6 +30,8 @@ BLOCK, MOST_QUOTED = 4 << 20, 64 << 20
 #: What makes two rows the same judgement.
 KEY = ("run", "suite", "cell", "stage", "target", "scenario", "draw", "arm", "judge")
 _PLURAL = {"strategy": "strategies", "suite_hash": "hashes"}
+#: In what runs of one suite have to agree.
+SETTINGS = ("answers", "arms", "draws", "scan", "order")
 #: What one run says once.
 OF_A_RUN = ("suite", "cell", "strategy", "generator", "repeat", "suite_hash")
 
@@ -384,6 +386,7 @@ def from_runs(
     A judgement that a scan still has to make is ``pending``; one that it need not make is no row. Raises
     :class:`InputError` where a folder holds no run (U107) and :class:`RecordProblem` where runs do not go together.
     """
+    from regatta_tools.harness.live import PREFIX
     from regatta_tools.harness.store import JOURNAL, RunStore
 
     if not folders:
@@ -412,7 +415,8 @@ def from_runs(
         for row, journalled in _rows_of(store, name, made.get(manifest["suite"], {})):
             rows.add(row)
             held, pending = held + journalled, pending + (not journalled)
-        if stale := len(store.verdicts) - held:
+        probes = sum(key[2].startswith(PREFIX) for key in store.verdicts)
+        if stale := len(store.verdicts) - held - probes:
             notes.append(f"{store.folder}: {stale} verdict(s) that the run does not ask for are left out")
         if pending:
             notes.append(f"{store.folder}: the run has not ended, {pending} judgement(s) are still to be made")
@@ -481,7 +485,7 @@ def _together(stores: Sequence[Any], names: Sequence[str]) -> None:
                 "give the changed suite a name of its own, or run it again")  # fmt: skip
         for other, its_name in seen.setdefault((suite, cell), []):
             held = other.manifest
-            if held["made_with"] != made or held["answers"] != manifest["answers"] or held["arm"] != manifest["arm"]:
+            if held["made_with"] != made or any(held[k] != manifest[k] for k in SETTINGS):
                 say("U205", store, f"the suite {suite!r} was run under other settings in the run {its_name!r}",
                     "name one of the two")  # fmt: skip
             elif held["seed"] == manifest["seed"]:
@@ -498,23 +502,25 @@ def _rows_of(store: Any, name: str, made: Mapping[str, str]) -> Iterator[tuple[d
     judges = {m["stage"]: m["name"] for m in manifest["models"]}
     common = {"run": name, "suite": manifest["suite"], "cell": manifest["cell"],
               "suite_hash": manifest["made_with"]["suite"], **made}  # fmt: skip
+    arms = [(arm, draw) for draw in range(1, manifest["draws"] + 1) for arm in manifest["arms"]]
     stages = [("rc", manifest["requirements"]), ("design", manifest["faults"]), ("execution", manifest["faults"])]
     for stage, targets in (*stages, ("iss", [""]), ("ac", [""])):
         for target in targets:
-            met = False
-            for scenario in manifest["scenarios"]:
-                verdict = store.verdict(stage, target, scenario)
-                if verdict is None and met:
-                    continue
-                row = common | {"stage": stage, "target": target, "scenario": scenario, "draw": 1}
-                if stage == "execution":
-                    row["arm"] = manifest["arm"]
-                if verdict is None:
-                    yield row | {"judge": judges.get(stage, "unknown"), "outcome": "pending"}, False
-                    continue
-                value = verdict.get("value") if stage in ("iss", "ac") else None
-                yield row | {"judge": verdict["judge"], "outcome": verdict["outcome"], "value": value}, True
-                met = met or (stage in SCANNED and verdict["outcome"] == "positive")
+            for arm, draw in arms if stage == "execution" else [("", 1)]:
+                verdicts = [store.verdict(stage, target, s, draw, arm) for s in manifest["scenarios"]]
+                hits = [bool(v) and stage in SCANNED and v["outcome"] == "positive" for v in verdicts]
+                for at, (scenario, verdict) in enumerate(zip(manifest["scenarios"], verdicts)):
+                    ended = manifest["scan"] == "first" and any(hits[:at] if manifest["order"] == "suite" else hits)
+                    if verdict is None and ended:
+                        continue
+                    row = common | {"stage": stage, "target": target, "scenario": scenario, "draw": draw}
+                    if stage == "execution":
+                        row["arm"] = arm
+                    if verdict is None:
+                        yield row | {"judge": judges.get(stage, "unknown"), "outcome": "pending"}, False
+                        continue
+                    value = verdict.get("value") if stage in ("iss", "ac") else None
+                    yield row | {"judge": verdict["judge"], "outcome": verdict["outcome"], "value": value}, True
 
 
 class _Known(Mapping[str, Targets]):

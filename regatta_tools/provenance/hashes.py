@@ -24,18 +24,22 @@ class Hashed:
     untaken: dict[str, str] = field(default_factory=dict)
 
 
-def record_hashes(package: Package, corpus: Corpus, *, cells: Iterable[str] = (), changed: bool = False) -> Hashed:
+def record_hashes(
+    package: Package, corpus: Corpus, *, cells: Iterable[str] = (), requirements: Iterable[str] = (),
+    changed: bool = False,
+) -> Hashed:  # fmt: skip
     """Write the hash of each held passage, and the name of its form, into ``citations.csv``.
 
+    ``cells`` and ``requirements`` (ids) narrow it down.
     A hash that differs from the recorded one says that the passage is another than was read. It is replaced only with
     ``changed``; without, :class:`InputError` names the first, and nothing is written.
     """
-    index, wanted = checks.Index(package), set(cells)
+    index, wanted, named = checks.Index(package), set(cells), set(requirements)
     result = Hashed()
     rows: dict[str, list[list[str]]] = defaultdict(list)
     for citation in package.table("citations"):
         values = dict(citation.cells)
-        if not wanted or citation["cell"] in wanted:
+        if (not wanted or citation["cell"] in wanted) and (not named or citation["requirement"] in named):
             read, troubles = checks.read_citation(index, citation, corpus)
             if read.passage is None:
                 result.untaken[citation.key] = troubles[0].message if troubles else "the passage is not held"

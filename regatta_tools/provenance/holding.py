@@ -244,8 +244,15 @@ def diff(package: Package, corpus: Corpus, source: str, old: str = "", new: str 
     if bool(old) != bool(new):
         raise InputError("one version is named", code="U103", mend="name both, the older one first, or none")
     if not old and len(held) < 2:
-        what = f"{len(held)} text(s) of {source} are held, and two are compared"
-        raise InputError(what, code="U103", place=str(corpus.folder), mend="add the other with `regatta sources add`")
+        what = f"two texts of a source are compared, and of {source} there is {len(held) or 'none'}"
+        mend = "add the other with `regatta sources add`"
+        if source in corpus.unusable:
+            what, mend = f"{what} that can be used", "`regatta sources verify` says what is wrong with what is held"
+        raise InputError(what, code="U103", place=str(corpus.folder), mend=mend)
+    if not old and held[-1].date == held[-2].date:
+        what = f"{held[-2].file} and {held[-1].file} have one date, and nobody can say which came first"
+        mend = "correct one of the dates, or name both files, the older one first"
+        raise InputError(what, code="A105", place=str(corpus.folder), mend=mend)
     first, second = (_version(held, source, old), _version(held, source, new)) if old else held[-2:]
     active = {r.key for r in package.table("requirements") if r["status"] == "active"}
     citations = [c for c in package.table("citations") if c["source"] == source and c["requirement"] in active]

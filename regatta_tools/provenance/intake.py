@@ -113,6 +113,13 @@ def _by_headings(path: Path, text: str, notes: tuple[str, ...]) -> Taken:
         ]
     )
     _refuse_doubled(path, pieces)
+    bare = [piece for piece in pieces if piece.body.strip().rstrip(".:") == piece.heading.rstrip(".:")]
+    if len(bare) == len(pieces):
+        what = f"{bare[0].heading} has no text below its heading" if len(bare) == 1 else "no section has any text"
+        raise _refused(path, what, "take the text with the words of the sections", bare[0].line)
+    alone = [piece.heading for piece in pieces if "\n" not in piece.body.strip()]
+    if alone:
+        notes = (*notes, f"nothing stands below the line of the heading: {', '.join(alone)}")
     before = len(text[: pieces[0].start].strip())
     if before:
         notes = (*notes, f"{before:,} characters before the first section are left out")

@@ -19,6 +19,7 @@ from regatta_tools.provenance import checks
 from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, ORDER, Checked, Index
 from regatta_tools.provenance.corpus import Corpus
 from regatta_tools.provenance.currency import Change, upcoming
+from regatta_tools.provenance.holding import verify
 from regatta_tools.rules.findings import Finding, Report, ordered
 from regatta_tools.tables.package import Package, Record
 from regatta_tools.text import readable
@@ -26,7 +27,7 @@ from regatta_tools.text import readable
 #: Reasons of ``not-assessed`` besides ``text-not-held``.
 NOT_READ, STALE = "not-read", "reading-stale"
 #: Rules on texts of the law, whose findings stand in the folder of the texts and not in the package.
-TEXTS = frozenset({"A101", "A102", "A103", "A104", "A105"})
+TEXTS = frozenset({"A101", "A102", "A103", "A104", "A105", "A107"})
 
 
 @dataclass
@@ -140,7 +141,8 @@ def audit_package(
     findings = [f for item in items for f in item.findings]
     if corpus is not None:
         folder = readable(corpus.folder.as_posix())
-        findings += [replace(f, file=f"{folder}/{f.file}") for f in corpus.findings]
+        # That the package does not know a source (A106) has no bearing on what it has.
+        findings += [replace(f, file=f"{folder}/{f.file}") for f in verify(package, corpus) if f.code in TEXTS]
     audited = [item.requirement for item in items]
     return AuditReport(
         as_of=as_of.isoformat() if as_of else "",
@@ -305,5 +307,7 @@ def _open(checked: Checked | None, readings: dict[str, tuple[list[Record], bool]
         if undated:
             todo.append(f"the date of the text is not known: {', '.join(undated)}")
         if checked.words:
-            todo.append(f"{len(checked.words)} fact(s) are words, which the machine does not compare")
+            one = len(checked.words) == 1
+            what = "1 fact is" if one else f"{len(checked.words)} facts are"
+            todo.append(f"{what} words, which the machine does not compare")
     return todo

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from regatta_tools.provenance.corpus import Section, SourceText
+from regatta_tools.provenance.corpus import Section, SourceText, cut
 from regatta_tools.provenance.labels import counts as label_counts
 
 NORMALISATION = "regatta-passage/1"
@@ -284,6 +284,43 @@ def find_passages(text: SourceText, targets: Sequence[Target], country: str) -> 
             return None, why
         found.append(passage)
     return Passage("\n".join(p.text for p in found), tuple(h for p in found for h in p.headings)), ""
+
+
+#: Lines above the words of the law that somebody may have copied with them: a title, an address, a date.
+_LINES_ABOVE = 4
+
+
+def known_passage(words: str, targets: Sequence[Target], country: str, sha256: str) -> Passage | None:
+    """The passage of a recorded hash in words that somebody copied from the law, or ``None``.
+
+    People copy the paragraph alone, or the section with it, or its title too. Each is tried as the section or as a
+    subdivision on the way to the place, and the hash decides: no other words have it.
+    """
+    whole = Passage(words, ())
+    if whole.sha256 == sha256:
+        return whole
+    bodies = [words]
+    for _ in range(_LINES_ABOVE):
+        bodies.append(bodies[-1].lstrip().partition("\n")[2])
+    sections = [tuple(cut(words))]
+    for target in targets[:1]:
+        for body in bodies:
+            for depth in range(len(target.path) + 1):
+                sections.append((Section(_heading(target, depth, country), body, 1),))
+    for held in sections:
+        if held and held[0].body.strip():
+            found, _ = find_passages(SourceText("", "", {}, held, ""), targets, country)
+            if found is not None and found.sha256 == sha256:
+                return found
+    return None
+
+
+def _heading(target: Target, depth: int, country: str) -> str:
+    """How a text would head a section, or a subdivision of it."""
+    if country == "US":
+        return f"§ {Target(target.section, target.path[:depth])}"
+    steps = zip(("khoản", "điểm"), target.path[:depth], strict=False)
+    return ", ".join([target.section, *(f"{name} {label}" for name, label in steps)])
 
 
 _US_GROUP = re.compile(r"(?:\([0-9A-Za-z]{1,5}(?:-[0-9a-z]{1,2})?\))+")

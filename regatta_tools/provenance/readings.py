@@ -3,28 +3,35 @@
 A reading names the text and the passage by hash, and the item (requirement, citation, source, facts) by hash too: when
 the law's text or the item changes, the reading still stands in the file and no longer counts. Readings that disagree
 are all kept.
+
+What was read is shown in one of two ways: by a held text, in which the locator leads to the passage; or by the words
+themselves, which have to be the passage whose hash the citation has. Neither is taken on anybody's word.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
 from regatta_tools.files import replace_files
-from regatta_tools.provenance import checks
+from regatta_tools.provenance import checks, passages
 from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED, Index
+from regatta_tools.provenance.citations import country
 from regatta_tools.provenance.corpus import Corpus
+from regatta_tools.provenance.locators import targets_of
 from regatta_tools.tables.descriptor import build
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import DESCRIPTOR, Package, Record, table_specs
 from regatta_tools.tables.reader import read_content
 from regatta_tools.tables.writing import csv_bytes, json_bytes
-from regatta_tools.text import shown
+from regatta_tools.text import decode, shown
 from regatta_tools.validation.run import parse_as_of
 
 
@@ -33,7 +40,8 @@ class NewReading:
     """What a reader says of one citation.
 
     ``item_hash`` and ``passage_hash`` say what the reader had before them, where a sheet carries it: the reading is
-    refused where that is no longer what the package and the texts have. ``row`` is where it stands in a sheet, for
+    refused where that is no longer what the package and the texts have. ``passage`` is the words that were read and
+    ``text_hash`` the text that they are from, for readers who hold no text. ``row`` is where it stands in a sheet, for
     messages; 0 where it does not.
     """
 
@@ -48,15 +56,18 @@ class NewReading:
     decision: str = ""
     item_hash: str = ""
     passage_hash: str = ""
+    passage: str = ""
+    text_hash: str = ""
     row: int = 0
 
 
-def record(package: Package, corpus: Corpus, readings: Sequence[NewReading]) -> list[str]:
+def record(package: Package, corpus: Corpus | None, readings: Sequence[NewReading]) -> list[str]:
     """Add readings to the audit files of their cells; returns the new ids.
 
     All are checked before anything is written: the first that cannot stand raises :class:`InputError`. An outcome
-    other than ``not-assessed`` needs a held text with the passage: a reading without evidence is refused. A reading
-    that is there already, word for word, is not added again: a sheet may come back twice, each time fuller.
+    other than ``not-assessed`` needs a held text with the passage or, without a ``corpus``, the words of the passage
+    whose hash the citation has: a reading without evidence is refused. A reading that is there already, word for word,
+    is not added again: a sheet may come back twice, each time fuller.
     """
     index = Index(package)
     citations = {r.key: r for r in package.table("citations")}
@@ -83,6 +94,19 @@ def record(package: Package, corpus: Corpus, readings: Sequence[NewReading]) -> 
     return [row["id"] for added in rows.values() for row in added]
 
 
+def words_of(path: Path) -> str:
+    """The text of a file with the words that were read. Raises :class:`InputError` for what is no text."""
+    try:
+        text, problem = decode(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", code="U131", place=str(path)) from error
+    if problem is not None:
+        raise InputError(problem[0], code="U131", place=f"{path}:{problem[1]}", mend="save it as UTF-8")
+    if not text.strip():
+        raise InputError("the passage is empty", code="U131", place=str(path), mend="put the words that you read there")
+    return text
+
+
 def _number(key: str) -> int:
     """The number at the end of the id of a reading; 0 where there is none."""
     match = re.search(r"-a([0-9]+)$", key)
@@ -93,7 +117,7 @@ def _said(row: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(row[c] for c in table_specs()["audit"].columns if c != "id")
 
 
-def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) -> dict[str, str]:
+def _row(index: Index, corpus: Corpus | None, citation: Record, reading: NewReading) -> dict[str, str]:
     for name, enum in (("outcome", "AuditOutcome"), ("reader_kind", "LabellerKind"), ("reason_code", "AuditReason")):
         value = getattr(reading, name)
         if value not in enum_values(enum) and not (name == "reason_code" and not value):
@@ -111,13 +135,14 @@ def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) ->
     if reading.item_hash not in ("", checks.item_hash(index, citation)):
         what = f"{citation.key} was changed after the sheet was written"
         raise _refused(reading, what, "take a new sheet and read it again")
-    read, _ = checks.read_citation(index, citation, corpus)
+    read, text_hash = _read(index, corpus, citation, reading)
     if reading.passage_hash not in ("", read.passage.sha256 if read.passage else ""):
         what = f"the passage of {citation.key} is not the one that the sheet had"
         raise _refused(reading, what, "name the same texts with --texts, or take a new sheet and read it again")
     if reading.outcome != NOT_ASSESSED and read.passage is None:
         what = f"the outcome {reading.outcome} has no evidence: the passage is not held"
-        raise _refused(reading, what, "name the texts with --texts, or record not-assessed")
+        mend = "name the texts with --texts, give the words that were read (docs/reading.md), or record not-assessed"
+        raise _refused(reading, what, mend)
     evidence = _evidence(index, read, reading)
     # In one line and NFC, as the tables have it.
     words = {
@@ -134,12 +159,34 @@ def _row(index: Index, corpus: Corpus, citation: Record, reading: NewReading) ->
         "reader": words["reader"],
         "reader_kind": reading.reader_kind,
         "date": reading.date,
-        "text_hash": read.text.sha256 if read.text else "",
+        "text_hash": text_hash,
         "passage_hash": read.passage.sha256 if read.passage else "",
         "item_hash": checks.item_hash(index, citation),
         "evidence": evidence,
         "decision": words["decision"],
     }
+
+
+def _read(index: Index, corpus: Corpus | None, citation: Record, reading: NewReading) -> tuple[checks.Read, str]:
+    """What was read, and the hash of its text: looked up in the corpus, or held against the hash that is recorded."""
+    if corpus is not None:
+        read, _ = checks.read_citation(index, citation, corpus)
+        return read, read.text.sha256 if read.text else ""
+    if not reading.passage.strip():
+        return checks.Read(citation, None, None), ""
+    add = "add the text (`regatta sources add`) and name it with --texts"
+    if not citation["passage_hash"] or citation["normalisation"] != passages.NORMALISATION:
+        what = f"{citation.key} has no hash of its passage, against which the words that were read could be held"
+        raise _refused(reading, what, add)
+    where = index.sources[citation["source"]]["jurisdiction"]
+    targets, _ = targets_of(citation["locator"], where)
+    passage = passages.known_passage(reading.passage, targets, country(where), citation["passage_hash"])
+    if passage is None:
+        what = f"the words that were read do not hold the passage of {citation.key} whose hash is recorded"
+        mend = f"give the whole section, word for word; if the law or the copy has changed, {add}"
+        raise _refused(reading, what, mend)
+    own = hashlib.sha256(reading.passage.encode("utf-8", "surrogatepass")).hexdigest()
+    return checks.Read(citation, None, passage), reading.text_hash or own
 
 
 def _check_form(reading: NewReading, row: dict[str, str]) -> None:

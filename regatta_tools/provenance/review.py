@@ -21,16 +21,18 @@ from regatta_tools.provenance.outcomes import latest
 from regatta_tools.provenance.readings import NewReading
 from regatta_tools.tables.model import enum_values
 from regatta_tools.tables.package import Package, Record
-from regatta_tools.tables.spreadsheet import neutral
+from regatta_tools.tables.spreadsheet import neutral, restored
 from regatta_tools.text import decode, shown
 
 #: What the reader needs, then what the reader fills in.
 GIVEN = ("citation", "requirement", "topic", "duty_en", "duty_vi", "actor", "applies_when", "role", "source", "number",
-         "locator", "text", "text_date", "passage", "facts", "item_hash", "passage_hash")  # fmt: skip
+         "locator", "text", "text_date", "passage", "facts", "item_hash", "text_hash", "passage_hash")  # fmt: skip
 FILLED = ("outcome", "reason_code", "reason", "evidence", "decision", "reader", "reader_kind", "date")
 COLUMNS = (*GIVEN, *FILLED)
 #: What comes back. ``citation`` and the hashes are given; the rest of what is given is not read again.
 _BACK = ("citation", "item_hash", "passage_hash", *FILLED)
+#: What comes back where it is there: the evidence for whoever takes the sheet back and holds no text.
+_EVIDENCE = ("passage", "text_hash")
 _CHOICES = {"outcome": "AuditOutcome", "reason_code": "AuditReason", "reader_kind": "LabellerKind"}
 #: Characters that a cell of Excel holds; what is longer is cut and says so.
 _CELL = 32_767
@@ -112,6 +114,13 @@ def _listed(book: Any, column: str) -> str:
     return f"lists!${letter}$2:${letter}${len(values) + 1}"
 
 
+def wanted(
+    package: Package, *, cells: Iterable[str] = (), requirements: Iterable[str] = (), which: str = NO_PERSON
+) -> list[dict[str, str]]:
+    """The rows of a review sheet without passages, by the names of :data:`COLUMNS`."""
+    return _rows(package, None, set(cells), set(requirements), which)
+
+
 def _rows(
     package: Package, corpus: Corpus | None, wanted: set[str], named: set[str], which: str
 ) -> list[dict[str, str]]:
@@ -152,6 +161,7 @@ def _row(index: Index, requirement: Record, read: checks.Read) -> dict[str, str]
         "passage": read.passage.normal if read.passage else "",
         "facts": "; ".join(facts),
         "item_hash": checks.item_hash(index, citation),
+        "text_hash": read.text.sha256 if read.text and read.passage else "",
         "passage_hash": read.passage.sha256 if read.passage else "",
     }
 
@@ -175,7 +185,8 @@ def import_sheet(path: Path) -> list[NewReading]:
         if len(cells) > len(header) and any(cells[len(header) :]):
             raise _unusable(path, "the row has more cells than the header", "put a text with commas in quotes", number)
         row = dict(zip(header, [*cells, *[""] * (len(header) - len(cells))]))
-        values = {k: row[k].strip() for k in _BACK}
+        values = {k: row[k].strip() for k in _BACK} | {k: row.get(k, "").strip() for k in _EVIDENCE}
+        values["passage"] = restored(values["passage"])
         if values["outcome"]:
             found.append(NewReading(row=number, **values))
         elif values["reason"] or values["reason_code"] or values["decision"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from regatta_tools.report.findings import counted, plain
+from regatta_tools.report.findings import counted, folded, plain
 
 if TYPE_CHECKING:
     from regatta_tools.cells.new import NewCell
@@ -39,15 +39,19 @@ def status_text(cells: list[CellStatus]) -> str:
     """A block a cell: six lines with what is there, and below each what is missing and the command that shows it."""
     blocks = []
     for status in cells:
-        lines = [f"{status.cell}  {status.title}"]
+        lines = [plain(f"{status.cell}  {status.title}")]
         if status.example:
-            lines.append(f"   the worked example is still there ({status.example}); it counts for nothing below")
+            lines += folded(
+                f"the worked example is still there ({status.example}); it counts for nothing below", "   ", "   "
+            )
         if status.errors:
             lines.append(f"   {counted(status.errors, 'error')} in its files: regatta validate")
         for step in status.steps:
-            lines.append(f"{step.number}  {step.state:<5}  {step.name}: {step.evidence}")
-            lines += [f"          missing: {what}" for what in step.missing]
+            lines += folded(f"{step.name}: {step.evidence}", f"{step.number}  {step.state:<5}  ", " " * 10)
+            for what in step.missing:
+                lines += folded(f"missing: {what}", " " * 10, " " * 19)
             if step.command:
-                lines.append(f"          see: {step.command}")
-        blocks.append("\n".join(plain(line) for line in lines))
+                # In one line, to be copied.
+                lines.append(plain(f"          see: {step.command}"))
+        blocks.append("\n".join(lines))
     return "\n\n".join(blocks)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from regatta_tools.provenance.checklist import ChecklistItem, ChecklistReport
 from regatta_tools.provenance.checks import ORDER
 from regatta_tools.report.audit import _SAID as SAID
-from regatta_tools.report.findings import as_lines, plain, strict_json
+from regatta_tools.report.findings import counted, folded, listed, plain, strict_json
 
 _OPEN = {
     "not-read": "nothing speaks against it, and nobody has read it",
@@ -20,7 +20,7 @@ NO_READER = "Nobody has read these requirements for this report. A machine calls
 
 def as_text(report: ChecklistReport) -> str:
     """Each requirement with what was found of it, then the table."""
-    lines = [line for finding in report.findings for line in as_lines(finding)]
+    lines = listed(report.findings)
     if lines:
         lines.append("")
     lines += [line for item in report.items for line in _lines(item)]
@@ -30,16 +30,16 @@ def as_text(report: ChecklistReport) -> str:
 
 def _lines(item: ChecklistItem) -> list[str]:
     where = plain(f"{item.entry.file}:{item.entry.line}")
-    lines = [f"{plain(item.entry.id)}  {SAID[item.outcome]} ({', '.join(item.reasons)})  {where}"]
+    lines = folded(f"{item.entry.id}  {SAID[item.outcome]} ({', '.join(item.reasons)})  {where}", rest="      ")
     for evidence in item.evidence:
         for differs in evidence.get("differs", ()):
-            lines.append(plain(f"    {differs['reason']}: {differs['what']}"))
+            lines += folded(f"{differs['reason']}: {differs['what']}", "    ", "        ")
             by = differs if "text" in differs else evidence
             if "text" in by:
                 lines.append(f"        {by['text']} of {by['text_date'] or 'an unknown date'}, {by['text_hash'][:12]}")
         for said, places in evidence.get("stands_in", {}).items():
-            lines.append(plain(f"    to look at: {said} stands in {'; '.join(places)}"))
-    return lines + [plain(f"    open: {what}") for what in item.open]
+            lines += folded(f"to look at: {said} stands in {'; '.join(places)}", "    ", "        ")
+    return lines + [line for what in item.open for line in folded(f"open: {what}", "    ", "        ")]
 
 
 def as_table(report: ChecklistReport) -> str:
@@ -72,7 +72,7 @@ def as_json(report: ChecklistReport) -> str:
 def closing(report: ChecklistReport) -> str:
     """One line: how many requirements have each outcome that occurs."""
     counts = ", ".join(f"{n} {SAID[outcome]}" for outcome, n in report.summary.items() if n)
-    return f"{len(report.items)} requirement{'s' * (len(report.items) != 1)}: {counts}"
+    return f"{counted(len(report.items), 'requirement')}: {counts}"
 
 
 FORMS: dict[str, Callable[[ChecklistReport], str]] = {"text": as_text, "json": as_json, "table": as_table}

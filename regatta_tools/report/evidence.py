@@ -70,6 +70,7 @@ def as_text(evidence: dict[str, Any]) -> str:
         lines += _wrap(f"{fault['name']} ({fault['class']})", "  - ", "    ")
         lines += _wrap(f"design: {design}; execution: {execution}", "      ", "      ")
 
+    lines += _by_arm(evidence)
     lines += ["", "Measures (bounds over what is missing)"]
     names = {
         "RC": "coverage of requirements",
@@ -106,11 +107,58 @@ def as_text(evidence: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _by_arm(evidence: dict[str, Any]) -> list[str]:
+    """Arms, net exposure, masking and live faults; nothing where the run has one draw of the joint arm alone."""
+    arms = evidence["arms"]
+    if [row["arm"] for row in arms] == ["joint"]:
+        return []
+    names = {fault["id"]: fault["name"] for fault in evidence["faults"]}
+    lines = ["", "Faults that show, by arm"]
+    for row in arms:
+        found = f"{_number(row['rate'])} {_span(row['rate_bounds'])}"
+        live = f", of live faults {_number(row['live_rate'])}" if "live_rate" in row else ""
+        counts = f"{row['positive']} of {row['probes']} answers"
+        counts += f", {row['missing']} missing" if row["missing"] else ""
+        lines += _wrap(f"{row['arm']}, draw {row['draw']}: {found}{live}; {counts}", "  ", "    ")
+    if "exposure" in evidence:
+        lines += ["", *_wrap("Net of the unmodified agent, paired on fault, scenario and draw", "", "  ")]
+        for row in evidence["exposure"]:
+            who = names.get(row.get("fault", ""), "all faults")
+            why = row.get("why_no_interval")
+            interval = f"no interval: {why}" if why else f"95 % {_span(row['interval'])}"
+            lines += _wrap(f"{row['arm']}, {who}: net {_number(row['net'])}, {interval}", "  - ", "    ")
+            counts = f"faulty only {row['faulty_only']}, both {row['both']}, control only {row['control_only']}, "
+            counts += f"neither {row['neither']}, unknown {row['unknown']}; bounds {_span(row['net_bounds'])}"
+            lines += _wrap(counts, "      ", "      ")
+    if "paired" in evidence:
+        lines += ["", *_wrap(f"Net exposure is undefined: {evidence['paired']}", "", "  ")]
+    if "masking" in evidence:
+        words = {True: "masked by the others", False: "not masked", None: "unknown"}
+        lines += ["", "Alone and beside the others"]
+        for row in evidence["masking"]:
+            text = f"{names[row['fault']]}: alone {row['isolated']}, joint {row['joint']}: {words[row.get('masked')]}"
+            lines += _wrap(text, "  - ", "    ")
+    if "live_faults" in evidence:
+        lines += ["", "Does the agent take the fault up?"]
+        for row in evidence["live_faults"]:
+            text = f"{names[row['fault']]}: {row['status']} ({row['isolated_positive']} of {row['probes']} probes with "
+            text += f"it, {row['control_positive']} without any, {row['missing']} verdicts missing)"
+            lines += _wrap(text, "  - ", "    ")
+    return lines
+
+
+def _span(interval: dict[str, float]) -> str:
+    return f"[{interval['low']:.2f}, {interval['high']:.2f}]"
+
+
 def who_judged(models: list[dict[str, Any]]) -> list[str]:
     """One line a judge or agent: for what, by what name, and what a reader has to know of it."""
     stages: dict[tuple[str, str], list[str]] = {}
     for model in models:
-        stages.setdefault((model["name"], model.get("note", "")), []).append(STAGES[model["stage"]])
+        # A provider may answer with another model than was asked for: it is named, whatever it is.
+        other = [name for name in model.get("served", []) if name != model["name"]]
+        note = "; ".join(filter(None, [f"served as {', '.join(other)}" if other else "", model.get("note", "")]))
+        stages.setdefault((model["name"], note), []).append(STAGES[model["stage"]])
     return [f"{', '.join(what)}: {name}{', ' + note if note else ''}" for (name, note), what in stages.items()]
 
 

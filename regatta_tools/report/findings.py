@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+import shutil
+import textwrap
+from collections.abc import Callable, Iterable
 from importlib import import_module
+from itertools import groupby
 from typing import Any
 
 from regatta_tools.rules.findings import Finding, Report
@@ -13,17 +16,29 @@ from regatta_tools.rules.findings import Finding, Report
 
 def as_text(report: Report) -> str:
     """One block a finding (place, severity, code, message, mend), a line for each that is waived, a closing line."""
-    lines = [line for finding in report.findings for line in as_lines(finding)]
+    lines = listed(report.findings)
     return "\n".join([*lines, *([""] if lines else []), *waived_lines(report), closing(report)])
 
 
-def as_lines(finding: Finding) -> list[str]:
-    """The two lines of a finding."""
+def listed(findings: Iterable[Finding]) -> list[str]:
+    """A line a finding with its mend below; where several in a row have one mend, it stands once, behind the last."""
+    lines = []
+    for (_, mend), group in groupby(findings, lambda f: (f.code, f.mend)):
+        heads = [as_line(finding) for finding in group]
+        of = f" of these {len(heads)}" if len(heads) > 1 else ""
+        lines += [*heads, plain(f"    mend{of}: {mend}")]
+    return lines
+
+
+def as_line(finding: Finding) -> str:
+    """The place of a finding, its severity, code, message and record."""
     record = f" ({finding.record})" if finding.record else ""
-    return [
-        plain(f"{finding.place()}: {finding.severity} {finding.code}: {finding.message}{record}"),
-        plain(f"    mend: {finding.mend}"),
-    ]
+    return plain(f"{finding.place()}: {finding.severity} {finding.code}: {finding.message}{record}")
+
+
+def as_lines(finding: Finding) -> list[str]:
+    """The two lines of a finding that stands alone."""
+    return listed([finding])
 
 
 def waived_lines(report: Report) -> list[str]:
@@ -81,6 +96,21 @@ WRITERS: dict[str, Callable[[Report], str]] = {
     "sarif": _in("sarif"),
     "junit": _in("junit"),
 }
+
+
+def width() -> int:
+    """Columns of the terminal, within 40 and 100; 100 where there is none."""
+    return max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
+
+
+def folded(text: str, first: str = "", rest: str = "    ") -> list[str]:
+    """A text as lines of :func:`width`, broken at blanks; ``first`` and ``rest`` stand before them."""
+    # A section sign and the word before a number stay with it.
+    held = re.sub(r"(§+|Điều|khoản|điểm) ", "\\1\u00a0", plain(text))
+    lines = textwrap.wrap(
+        held, width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )
+    return [line.replace("\u00a0", " ") for line in lines] or [first.rstrip()]
 
 
 def plain(line: str) -> str:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from regatta_tools.provenance.holding import Added, Difference, Holding
-from regatta_tools.report.findings import plain
+from regatta_tools.report.findings import counted, folded, plain
 
 
 def list_text(held: list[Holding]) -> str:
     """A block a source: its texts, or that there is none."""
     lines = []
     for holding in held:
-        cited = f"{holding.citations} citation{'s' * (holding.citations != 1)}"
+        cited = counted(holding.citations, "citation")
         known = "" if holding.known else "; no source of the package"
         lines.append(plain(f"{holding.source}  ({cited}{known})"))
-        lines += [
-            plain(f"    {t.file}  {t.date or 'undated'}  {len(t.sections)} section{'s' * (len(t.sections) != 1)}"
-                  f"  sha256 {t.sha256[:16]}")
-            for t in holding.texts
-        ] or ["    no text"]  # fmt: skip
+        for t in holding.texts:
+            size = counted(len(t.sections), "section")
+            lines += folded(f"{t.file}  {t.date or 'undated'}  {size}  sha256 {t.sha256[:16]}", "    ", " " * 8)
+        if not holding.texts:
+            lines.append("    no text")
     without = sum(not holding.texts for holding in held)
-    return "\n".join([*lines, "", f"{len(held)} sources, {without} of them without a text"])
+    return "\n".join([*lines, "", f"{counted(len(held), 'source')}, {without} of them without a text"])
 
 
 def added_text(added: Added) -> str:
@@ -38,8 +38,9 @@ def diff_text(found: Difference) -> str:
         why = f": {touched.why}" if touched.why else ""
         lines.append(plain(f"  {touched.state.ljust(7)}  {touched.citation.key}  {touched.citation['locator']}{why}"))
         lines += [plain(f"      {t.record.key} no longer stands: {t.message}") for t in touched.facts]
-    lines += [f"  in neither  {key}" for key in found.absent]
+    if found.absent:
+        lines += folded(f"in neither: {', '.join(found.absent)}", "  ", "      ")
     n = len(found.requirements)
-    return "\n".join(
-        [*lines, f"{len(found.touched)} passage(s) of {n} requirement(s) touched, {len(found.same)} as before"]
-    )
+    touched = f"{counted(len(found.touched), 'passage')} of {counted(n, 'requirement')} touched"
+    neither = f", {len(found.absent)} in neither text" if found.absent else ""
+    return "\n".join([*lines, f"{touched}, {len(found.same)} as before{neither}"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from regatta_tools.text import readable, sha256_json, shown
 
 # Keys by which a label file is known even where `labels` itself is misspelt.
 _LABEL_KEYS = frozenset({"labels", "labeller", "labeller_kind", "suite"})
+_PLAN_KEYS = frozenset({"suites", "generate"})
 
 
 @dataclass(frozen=True)
@@ -38,12 +39,17 @@ class Scenario:
     turns: tuple[Turn, ...]
     context: str | None = None
     expected: str | None = None
-    claims: tuple[tuple[str, str], ...] = ()
+    claims: tuple[tuple[str, Any], ...] = ()
+    #: The name that its versions in two languages share.
+    pair: str | None = None
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A list of scenarios. ``hash`` is over everything that can change a verdict, so over claims it is not."""
+    """A list of scenarios. ``hash`` is over everything that can change a verdict, so over claims it is not.
+
+    ``made_with`` says how it was made (class ``SuiteOrigin``), where anybody says it.
+    """
 
     id: str
     scenarios: tuple[Scenario, ...]
@@ -51,6 +57,7 @@ class Suite:
     cell: str | None = None
     hash: str = ""
     file: str = ""
+    made_with: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +100,8 @@ def check_file(path: Path) -> Report:
     if isinstance(value, dict) and "scenarios" not in value:
         if "thresholds" in value:
             class_name, key = "Preregistration", "thresholds"
+        elif not _PLAN_KEYS.isdisjoint(value):
+            class_name, key = "ComparisonPlan", "suites"
         elif not _LABEL_KEYS.isdisjoint(value):
             class_name, key = "LabelSet", "labels"
     findings = _check(document, str(path), class_name)
@@ -264,7 +273,8 @@ def load_suite(path: Path | str) -> Suite:
             turns=tuple(Turn(t["speaker"], t["text"]) for t in s["turns"]),
             context=s.get("context"),
             expected=s.get("expected"),
-            claims=tuple(sorted((k, v) for k, v in (s.get("claims") or {}).items() if v is not None)),
+            claims=_claims(s.get("claims") or {}),
+            pair=s.get("pair"),
         )
         for s in value["scenarios"]
     )
@@ -285,7 +295,12 @@ def load_suite(path: Path | str) -> Suite:
         cell=value.get("cell"),
         hash=sha256_json(judged),
         file=str(path),
+        made_with=value.get("made_with") or {},
     )
+
+
+def _claims(given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(sorted((k, tuple(v) if isinstance(v, list) else v) for k, v in given.items() if v is not None))
 
 
 def load_labels(path: Path | str, suite: Suite, cell: Cell) -> Labels:

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from regatta_tools.provenance.checks import CLEAN, NOT_ASSESSED
 from regatta_tools.provenance.item_hashes import item_hashes
-from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.findings import Finding, Report
 from regatta_tools.tables.package import Package
 
 #: What a reading is about, and the readings. Where rows of these could not be read, nothing is said.
@@ -26,7 +27,7 @@ TABLES = frozenset({"requirements", "citations", "facts", "sources", "audit"})
 #: Active requirements of a complete cell (protocol, section 8; rule P007).
 COMPLETE = 25
 #: Citations that one finding names before it says how many more there are.
-_NAMED = 3
+_NAMED = 4
 _NUMBER = re.compile(r"-a([0-9]+)$")
 _EVIDENCE = re.compile(r"(?:[^\s=]+=[0-9]+-[0-9]+(?: |$))*")
 
@@ -70,11 +71,41 @@ def check(package: Package, found: Iterable[Finding]) -> list[Finding]:
     if unread:
         told = _Told(package, [*found, *findings])
         requirements = package.table("requirements")
-        for place, why in unread:
+        for place, why, citation in unread:
             if not told.about(place):
-                more = f"; and {len(why) - _NAMED} more" if len(why) > _NAMED else ""
-                findings.append(requirements[place].finding("A001", "id", "; ".join(why[:_NAMED]) + more))
+                finding = requirements[place].finding("A001", "id", why)
+                if citation is not None:
+                    # Of several citations one alone is to be read again: it is the one that was changed.
+                    there = package.table("citations")[citation]
+                    finding = replace(finding, file=there.file, line=there.line)
+                findings.append(finding)
     return findings
+
+
+def at_the_change(report: Report, package: Package, touched: Mapping[str, Iterable[range]]) -> Report:
+    """The report with each A001 at the record that was touched, where the line of its requirement was not.
+
+    Hashes tell that an item was changed; which of its rows it was, the lines of a change tell.
+    """
+
+    def moved(finding: Finding) -> Finding:
+        if finding.code != "A001" or on(finding.file, finding.line):
+            return finding
+        for table in ("facts", "citations", "sources"):
+            for record in package.table(table):
+                about = record.key in cited[finding.record] if table == "sources" else (
+                    record["requirement"] == finding.record)  # fmt: skip
+                if about and on(record.file, record.line):
+                    return replace(finding, file=record.file, line=record.line, column=1)
+        return finding
+
+    def on(file: str, line: int) -> bool:
+        return any(line in lines for lines in touched.get(file, ()))
+
+    cited: dict[str, set[str]] = defaultdict(set)
+    for citation in package.table("citations"):
+        cited[citation["requirement"]].add(citation["source"])
+    return replace(report, findings=tuple(moved(f) for f in report.findings))
 
 
 def _gated(package: Package) -> set[str]:
@@ -92,8 +123,11 @@ def _gated(package: Package) -> set[str]:
 # A001
 
 
-def _unread(package: Package, gated: set[str]) -> list[tuple[int, list[str]]]:
-    """The places of active requirements of gated cells without a clean reading, each with what is missing."""
+def _unread(package: Package, gated: set[str]) -> list[tuple[int, str, int | None]]:
+    """The places of active requirements of gated cells without a clean reading, each with what is missing.
+
+    The last is the place of the citation that is meant, where it is one of several.
+    """
     items = item_hashes(package)
     ids, passages = package.column("citations", "id"), package.column("citations", "passage_hash")
     # Nearly all citations have one reading, which is clean and counts: only for the others it is looked at.
@@ -114,21 +148,34 @@ def _unread(package: Package, gated: set[str]) -> list[tuple[int, list[str]]]:
         if not counting or any(r.outcome != CLEAN for r in counting.values()):
             missing[of[place]].append(place)
     cited = Counter(of)
+    # Of those whose other citations count: they tell whether what all share is as it was read.
+    others: dict[str, list[int]] = defaultdict(list)
+    partly = {key for key, places in missing.items() if len(places) < cited[key]}
+    for place, key in enumerate(of) if partly else ():
+        if key in partly and place not in missing[key]:
+            others[key].append(place)
+    readings |= _readings(package, {ids[place] for places in others.values() for place in places})
     found = []
     columns = (package.column("requirements", c) for c in ("id", "cell", "status"))
     for place, (key, cell, status) in enumerate(zip(*columns, strict=True)):
         if status != "active" or cell not in gated or (key in cited and key not in missing):
             continue
         if key not in cited:
-            found.append((place, ["it has no citation that could have been read"]))
+            found.append((place, "it has no citation that could have been read", None))
             continue
         about = [(ids[c], items[c], passages[c], readings[ids[c]]) for c in missing[key]]
+        stale = {(r.reader, r.date) for *_, rows in about for r in rows[-1:]}
+        counting = {
+            (r.reader, r.date) for c in others[key] for r in readings[ids[c]] if r.counts(items[c], passages[c])
+        }
+        alone = stale <= counting and bool(others[key])  # read together with others that still count
         changed = "the requirement, a fact, the citation or its source"
-        if len(about) < cited[key]:
-            changed = "the citation or its source"  # what all share is as it was read
+        if alone:
+            changed = "the citation or its source"
         elif len(about) > 1:
-            changed = "the requirement or a fact, or each citation"
-        found.append((place, [_why(*one, changed) for one in about]))
+            changed = "the requirement or a fact (or every citation)"
+        one = missing[key][0] if len(about) == 1 and alone else None
+        found.append((place, _why(key, about, changed), one))
     return found
 
 
@@ -143,19 +190,31 @@ def _readings(package: Package, wanted: set[str]) -> dict[str, list[_Reading]]:
     return found
 
 
-def _why(citation: str, item: str, passage: str, rows: list[_Reading], changed: str) -> str:
-    """What keeps the readings of a citation from being a clean one."""
-    last = {r.reader: r for r in rows if r.counts(item, passage)}
-    adverse = [r for r in last.values() if r.outcome != CLEAN]
-    if adverse:
-        code = f" ({adverse[-1].reason_code})" if adverse[-1].reason_code else ""
-        return f"{adverse[-1].who} read {citation} as {adverse[-1].outcome}{code}"
-    if not rows:
-        return f"nobody has read {citation}"
-    old = rows[-1]
-    if any(r.item == item for r in rows):
-        return f"{citation} has the hash of another passage than {old.who} read on {old.date}"
-    return f"{citation}: {changed} was changed after {old.who} read it on {old.date}"
+def _why(requirement: str, about: list[tuple[str, str, str, list[_Reading]]], changed: str) -> str:
+    """What keeps the readings of citations from being clean ones, each reason once with the citations that have it."""
+    reasons: dict[tuple[str, str], list[str]] = defaultdict(list)  # by the words before and behind the citations
+    for citation, item, passage, rows in about:
+        last = {r.reader: r for r in rows if r.counts(item, passage)}
+        adverse = [r for r in last.values() if r.outcome != CLEAN]
+        if adverse:
+            code = f" ({adverse[-1].reason_code})" if adverse[-1].reason_code else ""
+            words = f"{adverse[-1].who} read ", f" as {adverse[-1].outcome}{code}"
+        elif not rows:
+            words = "nobody has read ", ""
+        elif any(r.item == item for r in rows):
+            words = "", f": its passage_hash is not of the passage that {rows[-1].who} read on {rows[-1].date}"
+        else:
+            words = "", f": {changed} was changed after {rows[-1].who} read it on {rows[-1].date}"
+        reasons[words].append(citation)
+    return "; ".join(f"{head}{_listed(requirement, named)}{tail}" for (head, tail), named in reasons.items())
+
+
+def _listed(requirement: str, citations: list[str]) -> str:
+    """Citations of one requirement, the later ones without its id: ``x-r01-c1, c2``."""
+    first, *others = citations[:_NAMED]
+    short = [first, *(other.removeprefix(f"{requirement}-") for other in others)]
+    more = len(citations) - len(short)
+    return ", ".join(short) + (f" and {more} more" if more else "")
 
 
 class _Told:

@@ -88,9 +88,14 @@ def validate(path: Any = None, *, as_of: Any = None, today: Any = None, changed_
     report = _report(path, when, day)
     if changed_since is None:
         return report
-    from regatta_tools.validation.changes import brought_in
+    from regatta_tools.validation import readings_gate
+    from regatta_tools.validation.changes import brought_in, changed_lines
 
-    return brought_in(report, changed_since, lambda before: _report(before, when, day))
+    new = brought_in(report, changed_since, lambda before: _report(before, when, day))
+    if not any(f.code == "A001" for f in new.findings):
+        return new
+    package = read(Path(report.checked))
+    return readings_gate.at_the_change(new, package, changed_lines(package.root, changed_since))
 
 
 @search_paused()

@@ -16,7 +16,7 @@ import yaml
 #: Raised by hand when the meaning of a template changes; the hash changes with every letter.
 VERSION = "1"
 LANGUAGES = ("en", "vi")
-NAMES = ("s1", "s2", "s3", "s4", "form")
+NAMES = ("s1", "s2", "s3", "s4", "form", "already", "translate")
 _SLOT = re.compile(r"\{\{([a-z_]+)\}\}")
 
 
