@@ -398,7 +398,7 @@ def test_other_settings_do_not_go_on(tmp_path):
     with pytest.raises(InputError, match="n was 1, is 2") as error:
         make(tmp_path, model, n=2)
     assert error.value.code == "U236"
-    (tmp_path / "out" / "fintech-us-S1-r1.journal.jsonl").write_text("what is this\n")
+    (tmp_path / "out" / "fintech-us-S1-r1.journal.jsonl").write_text("what is this\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
         make(tmp_path, model, n=1)
     assert error.value.code == "U237"
