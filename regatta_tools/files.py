@@ -77,6 +77,24 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
                 os.unlink(temporary)
 
 
+def append_line(descriptor: int, line: bytes, *, sync: bool = True) -> None:
+    """Append a line to an open file, whole or not at all; with ``sync`` it is on the disk when this returns.
+
+    Raises :class:`OSError`. Where even cutting the half line off fails, it stays: whoever opens the file next has to
+    look at its end.
+    """
+    size = os.fstat(descriptor).st_size
+    try:
+        if os.write(descriptor, line) < len(line):
+            raise OSError(errno.ENOSPC, "short write")
+        if sync:
+            os.fsync(descriptor)
+    except OSError:
+        with suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise
+
+
 def _mode(path: str) -> int | None:
     try:
         return os.stat(path).st_mode

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from regatta_tools.cli.common import as_typed, package_option
+from regatta_tools.cli.common import as_typed, csv_format_option, output_option, package_option
 
 
 def words(context: Any, option: click.Parameter, text: str | None) -> list[str]:
@@ -32,11 +32,8 @@ def words(context: Any, option: click.Parameter, text: str | None) -> list[str]:
 @click.option("--missing", callback=words, help="Further words for no rating, such as NA,unsure.")
 @click.option("--resamples", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True, help="Resamples.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the resamples.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-    help="Form of the result.",
-)  # fmt: skip
-@click.option("--output", type=click.Path(), help="Write the result to this file.")
+@csv_format_option
+@output_option
 @package_option
 def agree(files: tuple[str, ...], form: str, output: str | None, **options: Any) -> None:
     """Compare raters (people, judges): agreement, kappa, PABAK, AC1, alpha, and which way they differ.

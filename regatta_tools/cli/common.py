@@ -18,6 +18,11 @@ format_option = click.option(
     show_default=True,
     help="Form of the result.",
 )
+csv_format_option = click.option(
+    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
+    help="Form of the result.",
+)  # fmt: skip
+output_option = click.option("--output", type=click.Path(), help="Write the result to this file.")
 package_option = click.option(
     "--package", type=click.Path(), default=None,
     help="Folder of another package (default: the one here, or the one that came with REGATTA).",

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from regatta_tools.cli.common import package_option, write_result
+from regatta_tools.cli.common import csv_format_option, output_option, package_option, write_result
 
 
 @click.command()
@@ -24,9 +24,8 @@ from regatta_tools.cli.common import package_option, write_result
 @click.option("--resamples", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True, help="Resamples.")
 @click.option("--resampling-seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the resamples.")
 @click.option("--yes", is_flag=True, help="Send the text that is named to hosted models without being asked.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-              help="Form of the result.")  # fmt: skip
-@click.option("--output", type=click.Path(), help="Write the result to this file.")
+@csv_format_option
+@output_option
 @package_option
 def compare(
     plan: str, out: str | None, parity: bool, resamples: int, resampling_seed: int, yes: bool, form: str,

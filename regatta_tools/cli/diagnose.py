@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from regatta_tools.cli.common import package_option
+from regatta_tools.cli.common import csv_format_option, output_option, package_option
 
 
 @click.command()
@@ -18,11 +18,8 @@ from regatta_tools.cli.common import package_option
 @click.option("--judge", "judges", multiple=True, help="Take the verdicts of this judge only (may be given again).")
 @click.option("--arm", default="joint", show_default=True, help="Arm of the execution stage.")
 @click.option("--any-target", is_flag=True, help="With --records: take requirements and faults that no package has.")
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-    help="Form of the result.",
-)  # fmt: skip
-@click.option("--output", type=click.Path(), help="Write the result to this file.")
+@csv_format_option
+@output_option
 @click.option("--plots", type=click.Path(), help="Also write the figures to this folder, as SVG and PNG.")
 @click.option("--reproduction", type=click.Path(), help="With --archive: write the page on reproduction to this file.")
 @click.option("--resamples", type=click.IntRange(100, 1_000_000), default=10_000, show_default=True, help="Resamples.")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from regatta_tools.cli.common import package_option
+from regatta_tools.cli.common import csv_format_option, output_option, package_option
 
 
 def variances(_: Any, option: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -50,11 +50,8 @@ def variances(_: Any, option: click.Parameter, given: tuple[str, ...]) -> dict[s
     "--comparisons", type=click.IntRange(1, 10_000), default=1, show_default=True,
     help="Pairs of strategies that share this error (4 strategies: 6).",
 )  # fmt: skip
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-    help="Form of the result.",
-)  # fmt: skip
-@click.option("--output", type=click.Path(), help="Write the result to this file.")
+@csv_format_option
+@output_option
 @package_option
 def power(runs: tuple[str, ...], stated: dict[str, float], form: str, output: str | None, **options: Any) -> None:
     """Plan a comparison of strategies: the smallest difference it can see, what it takes, and where verdicts vary.

@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
-from regatta_tools.files import cannot_write
+from regatta_tools.files import append_line, cannot_write
 from regatta_tools.harness.store import line_of
-from regatta_tools.llm.types import Reply
-
-#: What of a reply the journal keeps.
-KEPT = ("outcome", "text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens", "cost_usd", "error")
+from regatta_tools.llm.types import KEPT, Reply
 
 
 class Journal:
@@ -97,7 +94,7 @@ class Journal:
         event = self.calls.get(key)
         if event is None or event["prompt_hash"] != prompt_hash:
             return None
-        return Reply(**{name: event[name] for name in KEPT if name in event}, attempts=event.get("attempts", 1))
+        return Reply.journalled(event)
 
     def keep(self, key: str, prompt_hash: str, reply: Reply) -> None:
         """Write down how a call came back."""
@@ -111,13 +108,7 @@ class Journal:
         assert self._descriptor is not None
         if event["e"] == "start":
             self.resent += event["key"] in self._open
-        line = line_of(event)
-        size = os.fstat(self._descriptor).st_size
         try:
-            if os.write(self._descriptor, line) < len(line):
-                raise OSError(28, os.strerror(28))
-            if event["e"] != "start":
-                os.fsync(self._descriptor)
+            append_line(self._descriptor, line_of(event), sync=event["e"] != "start")
         except OSError as error:
-            os.ftruncate(self._descriptor, size)
             raise cannot_write(self.path, error) from error

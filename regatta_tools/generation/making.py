@@ -38,8 +38,6 @@ SCENARIO_TOKENS, MOST_TOKENS = {"en": 600, "vi": 1100}, 12_000
 TIMEOUT = 600.0
 #: The embedded model holds 4,096 tokens and is slow: one scenario a call, and a small prompt.
 SMALL_TOKENS, SMALL_BUDGET = 420, {"en": 700, "vi": 800}
-#: Calls in a row that do not reach the model before it is left alone.
-UNREACHED = 3
 #: Words of a scenario's opening in the list of those that are written already.
 OPENING = 15
 POOR = (
@@ -179,7 +177,7 @@ class Plan:
         except OSError as error:
             raise cannot_write(self.folder, error) from error
         try:
-            reached = Reach(self.model)
+            reached = client.Reach(self.model)
             for job in self.jobs:
                 yield _Maker(job, reached, progress or (lambda _: None)).make()
         finally:
@@ -261,29 +259,10 @@ def generator_name(model: str, known: dict[str, Any]) -> str:
     return name or "model"
 
 
-class Reach:
-    """Whether the model can be reached at all, over all suites of one command."""
-
-    def __init__(self, model: str) -> None:
-        self.model, self.answered = model, False
-        self.lost = 0
-
-    def ask(self, request: Request) -> Reply:
-        reply = client.complete(request)
-        self.lost = self.lost + 1 if reply.unreachable else 0
-        self.answered = self.answered or not reply.unreachable
-        if self.lost and (not self.answered or self.lost == UNREACHED):
-            raise EnvironmentProblem(
-                f"the model {self.model!r} does not answer: {reply.error} ({reply.attempts} tries)", code="E307",
-                mend="see that it can be reached; the same command goes on where it stopped",
-            )  # fmt: skip
-        return reply
-
-
 class _Maker:
     """Makes one suite."""
 
-    def __init__(self, job: Job, reach: Reach, tell: Callable[[Progress], None]) -> None:
+    def __init__(self, job: Job, reach: client.Reach, tell: Callable[[Progress], None]) -> None:
         self.job, self.reach, self.tell = job, reach, tell
         self.language = job.context.language
         self.accepted: list[dict[str, Any]] = []
@@ -369,7 +348,8 @@ class _Maker:
             request = Request(job.model, messages, TEMPERATURE, room, seed, schema, TIMEOUT, purpose)
             self.journal.append({"e": "start", "key": key})
             try:
-                reply = self.reach.ask(request)
+                reply = client.complete(request)
+                self.reach.told(reply)
             except EnvironmentProblem:
                 self.journal.append({"e": "stop", "key": key})
                 raise

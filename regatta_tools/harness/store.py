@@ -26,7 +26,6 @@ the schema stays where it is and counts for nothing.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
@@ -39,7 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import EnvironmentProblem, InputError
-from regatta_tools.files import cannot_write, replace_file
+from regatta_tools.files import append_line, cannot_write, replace_file
 from regatta_tools.harness.kept import Kept
 from regatta_tools.tables.model import enum_values
 
@@ -360,14 +359,9 @@ class RunStore:
             raise RuntimeError("the store is not open for writing")
         if self._broken is not None:
             raise cannot_write(self.folder / JOURNAL, self._broken) from self._broken
-        size = os.fstat(self._descriptor).st_size
         try:
-            if os.write(self._descriptor, line) < len(line):
-                raise OSError(errno.ENOSPC, "short write")
+            append_line(self._descriptor, line, sync=False)
         except OSError as error:
-            # Where even this fails, the next opening sets the half line aside.
-            with suppress(OSError):
-                os.ftruncate(self._descriptor, size)
             self._broken = error
             raise cannot_write(self.folder / JOURNAL, error) from error
         self._pending.append((event, line))

@@ -130,6 +130,33 @@ def provider_of(model: str) -> tuple[str, str, str]:
     return name, provider, address
 
 
+#: Calls to one model, one after the other, that do not reach it before it is left alone.
+UNREACHED = 3
+
+
+def out_of_reach(model: str, reply: Reply) -> EnvironmentProblem:
+    """The error for a model that does not answer at all (E307)."""
+    return EnvironmentProblem(
+        f"the model {model!r} does not answer: {reply.error} ({reply.attempts} tries)", code="E307",
+        mend="see that it can be reached; the same command goes on where it stopped",
+    )  # fmt: skip
+
+
+class Reach:
+    """Whether a model can be reached at all, for calls that are made one after the other."""
+
+    def __init__(self, model: str) -> None:
+        self.model, self.answered, self.lost = model, False, 0
+
+    def told(self, reply: Reply) -> None:
+        """Take in how a call ended. Raises :func:`out_of_reach` where the first one, or :data:`UNREACHED` in a row, did
+        not reach the model."""
+        self.lost = self.lost + 1 if reply.unreachable else 0
+        self.answered = self.answered or not reply.unreachable
+        if self.lost and (not self.answered or self.lost == UNREACHED):
+            raise out_of_reach(self.model, reply)
+
+
 def same_model(asked: str, served: str | None) -> bool:
     """Whether a model that answered, by its own account, is the one that was asked for.
 

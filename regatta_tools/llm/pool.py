@@ -26,22 +26,16 @@ from regatta_tools.harness.store import RunStore
 from regatta_tools.llm import client, embedded, replay
 from regatta_tools.llm.cache import Cache
 from regatta_tools.llm.prices import Prices, pinned
-from regatta_tools.llm.types import Abandoned, Reply, Request
+from regatta_tools.llm.types import KEPT, Abandoned, Reply, Request
 
 T = TypeVar("T")
 
-#: Calls to one model, one after the other, that do not reach it before the run stops.
-UNREACHED = 3
 #: Tries of one call to which the provider answers "too many" before the call has failed (about six minutes).
 THROTTLES = 12
 #: Seconds that running calls get to end in when the run stops for a reason that leaves them useful.
 DRAIN = 5.0
 #: Longest pause in seconds between two tries while an outage is waited out.
 PAUSE = 60.0
-#: What of a reply the journal keeps.
-KEPT = (
-    "outcome", "text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens", "cost_usd", "error",
-)  # fmt: skip
 
 
 class BudgetSpent(EnvironmentProblem):
@@ -271,8 +265,7 @@ class Pool:
         """
         held = self.store.held(key)
         if held is not None and held["prompt_hash"] == prompt_hash:
-            said = {n: held[n] for n in KEPT if n in held}
-            return Reply(**said, attempts=held.get("attempts", 1), cached=held.get("cached", False))
+            return Reply.journalled(held)
         if self._stopping.is_set():
             raise Abandoned
         self._keep_prompt(request, prompt_hash)
@@ -382,8 +375,9 @@ class Pool:
     def _out_of_reach(self, request: Request, key: str, reply: Reply, began: float) -> None:
         """Stop the run where the model is out of reach, and not this call alone (E307).
 
-        That is where the first call to a model does not reach it, or :data:`UNREACHED` calls do not and none that began
-        after them does. The journal then takes those calls back, so that the same command asks them again.
+        That is where the first call to a model does not reach it, or :data:`~regatta_tools.llm.client.UNREACHED` calls
+        do not and none that began after them does. The journal then takes those calls back, so that the same command asks
+        them again.
         """
         model = request.model
         with self._lock:
@@ -394,15 +388,11 @@ class Pool:
                 return
             taken_back = [name for name, _ in lost or []] + [key]
             if not self._stopping.is_set():
-                if lost is not None and len(taken_back) < UNREACHED:
+                if lost is not None and len(taken_back) < client.UNREACHED:
                     lost.append((key, time.monotonic()))
                     return
                 self._stopping.set()
-                reason: BaseException = EnvironmentProblem(
-                    f"the model {model!r} does not answer: {reply.error} ({reply.attempts} tries)",
-                    code="E307",
-                    mend="see that it can be reached; the same command goes on where it stopped",
-                )
+                reason: BaseException = client.out_of_reach(model, reply)
             else:
                 reason = Abandoned()
             self._unreached[model] = []

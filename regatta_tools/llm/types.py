@@ -6,6 +6,7 @@ speak about calls without paying for the import of one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,6 +15,12 @@ from typing import Any, Literal
 #: provider marked a refusal. ``filtered``: a content filter withheld it. ``empty``: no choice, no
 #: message or no text (a bare tool call counts here). ``failed``: no reply came at all.
 CallOutcome = Literal["ok", "truncated", "refused", "filtered", "empty", "failed"]
+
+
+#: What of a reply a journal keeps.
+KEPT = (
+    "outcome", "text", "finish_reason", "served_model", "prompt_tokens", "completion_tokens", "cost_usd", "error",
+)  # fmt: skip
 
 
 class Abandoned(BaseException):
@@ -69,3 +76,9 @@ class Reply:
     unreachable: bool = False
     cached: bool = False
     lost: int = 0
+
+    @classmethod
+    def journalled(cls, event: Mapping[str, Any]) -> Reply:
+        """The reply that a journal holds."""
+        said = {name: event[name] for name in KEPT if name in event}
+        return cls(**said, attempts=event.get("attempts", 1), cached=event.get("cached", False))

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.measures.population import MEASURES, UNSTATED, Block, Population, missing_of, population
-from regatta_tools.measures.records import Records, from_runs, from_table
+from regatta_tools.measures.records import Records, from_any
 from regatta_tools.measures.resampling import RESAMPLES, SEED, Resampler, permutation_value, why_no_interval
 from regatta_tools.tables.model import enum_values
 
@@ -78,7 +78,6 @@ def diagnose(
     cannot be used.
     """
     from regatta_tools.errors import InputError
-    from regatta_tools.measures.archive import from_archive
 
     given = [bool(archive), bool(runs), records is not None]
     if sum(given) != 1:
@@ -90,14 +89,9 @@ def diagnose(
             raise InputError(f"{name} says nothing about this kind of input", code="U208", mend="leave it out")
     if resamples < 100:
         raise InputError(f"{resamples} resamples give no interval", code="U208", mend="use 1,000 or more")
-    if archive:
-        held = from_archive(archive)
-    elif runs:
-        held = from_runs(runs, package=package, suites=suites, judges=judges)
-    elif isinstance(records, Records):
-        held = records
-    else:
-        held = from_table(records, package=package, any_target=any_target, judges=judges)  # type: ignore[arg-type]
+    held = from_any(
+        archive, runs, records, package=package, suites=suites, any_target=any_target, judges=judges
+    )  # type: ignore[arg-type]
     return diagnostics(population(held, arm=arm), resamples=resamples, seed=seed)
 
 

@@ -374,20 +374,12 @@ def _check(
 def _people(
     archive: Any, runs: Any, records: Any, suites: Any, package: Any, any_target: bool, judges: Any, arm: str
 ) -> Any:
-    from regatta_tools.measures.archive import from_archive
     from regatta_tools.measures.population import population
-    from regatta_tools.measures.records import Records, from_runs, from_table
+    from regatta_tools.measures.records import from_any
 
     if sum([bool(archive), bool(runs), records is not None]) > 1:
         raise InputError("more than one kind of input was named", code="U208", mend="name RUNS, --records or --archive")
-    if archive:
-        held = from_archive(archive)
-    elif runs:
-        held = from_runs(runs, package=package, suites=suites, judges=judges)
-    elif isinstance(records, Records):
-        held = records
-    else:
-        held = from_table(records, package=package, any_target=any_target, judges=judges)
+    held = from_any(archive, runs, records, package=package, suites=suites, any_target=any_target, judges=judges)
     return population(held, arm=arm)
 
 

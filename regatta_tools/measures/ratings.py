@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
-from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.findings import Finding, FindingsProblem
 from regatta_tools.tables.model import enum_values
 from regatta_tools.text import readable, shown
 
@@ -30,21 +30,10 @@ LABELS = (".yaml", ".yml", ".json")
 NOTHING = "no rating"
 
 
-class RatingProblem(InputError):
-    """Ratings that cannot be used. ``findings`` holds them with their places."""
+class RatingProblem(FindingsProblem):
+    """Ratings that cannot be used."""
 
-    def __init__(self, findings: Sequence[Finding], more: int = 0) -> None:
-        self.findings = list(findings)
-        count = len(self.findings) + more
-        lines = []
-        for finding in self.findings:
-            lines.append(f"  {finding.place()}: {finding.message} [{finding.code}]")
-            if finding.mend:
-                lines.append(f"    mend: {finding.mend}")
-        if more:
-            lines.append(f"  and {more} more")
-        head = f"the ratings cannot be used, {count} finding{'s' * (count != 1)}, and nothing was computed:"
-        super().__init__("\n".join([head, *lines]))
+    what = "ratings"
 
 
 @dataclass

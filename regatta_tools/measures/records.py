@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from regatta_tools.errors import InputError
-from regatta_tools.rules.findings import Finding
+from regatta_tools.rules.findings import Finding, FindingsProblem
 from regatta_tools.tables.model import enum_values, load_model
 from regatta_tools.text import readable, shown
 
@@ -48,21 +48,10 @@ def required() -> frozenset[str]:
     return frozenset(f["name"] for f in load_model()["classes"][CLASS]["fields"] if f["required"])
 
 
-class RecordProblem(InputError):
-    """Verdicts that cannot be used. ``findings`` holds every one with its place."""
+class RecordProblem(FindingsProblem):
+    """Verdicts that cannot be used."""
 
-    def __init__(self, findings: Sequence[Finding], more: int = 0) -> None:
-        self.findings = list(findings)
-        count = len(self.findings) + more
-        lines = []
-        for finding in self.findings:
-            lines.append(f"  {finding.place()}: {finding.message} [{finding.code}]")
-            if finding.mend:
-                lines.append(f"    mend: {finding.mend}")
-        if more:
-            lines.append(f"  and {more} more")
-        head = f"the verdicts cannot be used, {count} finding{'s' * (count != 1)}, and nothing was computed:"
-        super().__init__("\n".join([head, *lines]))
+    what = "verdicts"
 
 
 @dataclass
@@ -373,6 +362,25 @@ def _read_parquet(path: Path, rows: Rows) -> None:
 def _unreadable(path: Path, error: OSError) -> InputError:
     return InputError(f"cannot be read: {error.strerror or error}", code="U208", place=str(path),
                       mend="name a CSV or Parquet file of verdicts")  # fmt: skip
+
+
+# Whatever was named
+
+
+def from_any(
+    archive: Path | str | None, runs: Sequence[Path | str], records: Records | Path | str, *, package: Any = None,
+    suites: Path | str | None = None, any_target: bool = False, judges: Sequence[str] = (),
+) -> Records:  # fmt: skip
+    """The verdicts of the archive, of runs, or of a table: of the first that is given."""
+    if archive:
+        from regatta_tools.measures.archive import from_archive
+
+        return from_archive(archive)
+    if runs:
+        return from_runs(runs, package=package, suites=suites, judges=judges)
+    if isinstance(records, Records):
+        return records
+    return from_table(records, package=package, any_target=any_target, judges=judges)
 
 
 # Run stores

@@ -124,6 +124,19 @@ class Index:
         self.readings = _by(package.table("audit"), "citation")
         self._shared: dict[tuple[str, str], str] = {}
 
+    def active_citations(
+        self, cells: Iterable[str] = (), requirements: Iterable[str] = ()
+    ) -> Iterator[tuple[Record, Record]]:
+        """(requirement, citation) for every citation of an active requirement, in the order of the table; only of these
+        cells and requirements where any are named."""
+        wanted, named = {*cells}, {*requirements}
+        for citation in self.package.table("citations"):
+            requirement = self.package.by_id[citation["requirement"]]
+            if requirement["status"] != "active" or (wanted and citation["cell"] not in wanted):
+                continue
+            if not named or requirement.key in named:
+                yield requirement, citation
+
     def shared(self, what: str, key: str, content: Callable[[], Any]) -> str:
         """Canonical JSON that the hashes of several citations have in common, written once."""
         if (what, key) not in self._shared:

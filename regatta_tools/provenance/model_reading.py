@@ -22,6 +22,7 @@ from typing import Any
 
 from regatta_tools import prompts
 from regatta_tools.errors import EnvironmentProblem, InputError
+from regatta_tools.files import append_line
 from regatta_tools.llm import client, embedded, scripted
 from regatta_tools.llm.types import Reply, Request
 from regatta_tools.llm.verdicts import read_object
@@ -38,8 +39,6 @@ from regatta_tools.text import canonical_json, shown
 VERSION = "1"
 TEMPLATE = "audit_read"
 TOKENS = 1024
-#: Calls in a row that do not reach the model before it is left alone.
-UNREACHED = 3
 #: A quotation has to have so many words, or be the whole passage: one word occurs everywhere.
 QUOTED_WORDS = 3
 #: Words of the passage in a row that a recorded reason may not hold: the project ships no text of the law.
@@ -144,13 +143,8 @@ def plan(
     known = client.check_model(model)
     reader = f"{_name(model, known)}, question {TEMPLATE} {VERSION} ({digest()[:8]})"
     made = Plan(package, corpus, model, reader, _vendor(model), [])
-    index, wanted, named = Index(package), {*cells}, {*requirements}
-    for citation in package.table("citations"):
-        requirement = package.by_id[citation["requirement"]]
-        if requirement["status"] != "active" or (wanted and citation["cell"] not in wanted):
-            continue
-        if named and requirement.key not in named:
-            continue
+    index = Index(package)
+    for requirement, citation in index.active_citations(cells, requirements):
         read, troubles = checks.read_citation(index, citation, corpus)
         if read.passage is None:
             made.unasked[citation.key] = troubles[0].message if troubles else "the passage is not held"
@@ -222,18 +216,14 @@ def read_all(made: Plan, journal: Path, *, progress: Callable[[int, int], None] 
     done = Read()
     readings = []
     with Journal(journal) as kept:
-        unreached = 0
+        reach = client.Reach(made.model)
         for number, question in enumerate(made.questions, 1):
             entry = kept.replies.get((made.reader, question.key))
             if entry is None:
                 reply = client.complete(_request(made.model, question))
                 done.calls += 1
-                unreached = unreached + 1 if reply.unreachable else 0
                 entry = kept.add(made.reader, question, reply)
-                if unreached and (unreached == UNREACHED or done.calls == unreached == 1):
-                    what = f"the model {made.model!r} does not answer: {reply.error} ({reply.attempts} tries)"
-                    mend = "see that it can be reached; the same command goes on where it stopped"
-                    raise EnvironmentProblem(what, code="E307", mend=mend)
+                reach.told(reply)
             _take(made, question, entry, done, readings)
             if progress is not None:
                 progress(number, len(made.questions))
@@ -390,9 +380,7 @@ class Journal:
             "cost_usd": reply.cost_usd,
         }
         try:
-            self._stream.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
+            append_line(self._stream.fileno(), json.dumps(entry, ensure_ascii=False).encode() + b"\n")
         except OSError as error:
             raise self._unwritable(error) from error
         return entry

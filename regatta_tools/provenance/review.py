@@ -126,12 +126,7 @@ def _rows(
 ) -> list[dict[str, str]]:
     index = Index(package)
     found = []
-    for citation in package.table("citations"):
-        requirement = package.by_id[citation["requirement"]]
-        if requirement["status"] != "active" or (wanted and citation["cell"] not in wanted):
-            continue
-        if named and requirement.key not in named:
-            continue
+    for requirement, citation in index.active_citations(wanted, named):
         read = checks.read_citation(index, citation, corpus)[0] if corpus else checks.Read(citation, None, None)
         current, _ = latest(index, citation, read.passage.sha256 if read.passage else "")
         persons = [r for r in current if r["reader_kind"] in ("human", "lawyer")]

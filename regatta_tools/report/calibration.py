@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from regatta_tools.report.agreement import _group
-from regatta_tools.report.evidence import _wrap as wrap
+from regatta_tools.report.wrapping import wrap
 
 NAMES = {"rc": "J_RC, coverage", "design": "J_D, design", "execution": "J_E, execution"}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from regatta_tools.measures.population import MEASURES
 from regatta_tools.report import diagnose
-from regatta_tools.report.evidence import _wrap as wrap
+from regatta_tools.report.wrapping import wrap
 
 _STAGES = {"design": "as designed", "execution": "as run"}
 

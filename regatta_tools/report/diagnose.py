@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from regatta_tools.report.evidence import _wrap
+from regatta_tools.report.wrapping import wrap
 
 #: So many requirements of the hard tail are named in the text.
 MOST_OF_TAIL = 12
@@ -24,9 +24,9 @@ def as_text(result: Mapping[str, Any], rows: Sequence[Any] | None = None, outsid
         _several("strategy", {s["strategy"] for s in suites}, "strategies"),
     ]
     verdicts = sum(n for by in result["missing"]["outcomes"].values() for k, n in by.items() if k != "skipped")
-    lines += _wrap(f"{', '.join(what)}: {verdicts:,} verdicts ({result['source']})", "", "  ")
+    lines += wrap(f"{', '.join(what)}: {verdicts:,} verdicts ({result['source']})", "", "  ")
     r = result["resampling"]
-    lines += _wrap(
+    lines += wrap(
         f"In brackets: {r['level']:.0%} intervals from {r['resamples']:,} resamples of suites, seed {r['seed']}; "
         "in braces: the same with the faults of each cell resampled too. Where there are none, none can be given, and "
         "--format json says why.",
@@ -38,7 +38,7 @@ def as_text(result: Mapping[str, Any], rows: Sequence[Any] | None = None, outsid
     lines += ["", *_missing(result)]
     lines += ["", "What these numbers support, and what they do not"]
     for note in result["notes"]:
-        lines += _wrap(note, "  - ", "    ")
+        lines += wrap(note, "  - ", "    ")
     return "\n".join(lines)
 
 
@@ -74,7 +74,7 @@ def _b(bounds: Sequence[float] | None, places: int = 2) -> str:
 
 def _published(rows: Sequence[Any], outside: Sequence[Any]) -> list[str]:
     odd = [r for r in rows if r.mismatch]
-    lines = _wrap(f"Published beside recomputed: {len(rows)} figures, {len(odd)} differ", "", "  ")
+    lines = wrap(f"Published beside recomputed: {len(rows)} figures, {len(odd)} differ", "", "  ")
     width = max(len(r.published) for r in rows)
     ours = max(len(r.ours) for r in rows)
     for group in dict.fromkeys(r.group for r in rows):
@@ -82,13 +82,13 @@ def _published(rows: Sequence[Any], outside: Sequence[Any]) -> list[str]:
         for row in rows:
             if row.group == group:
                 mark = f"  {row.mismatch.upper()}" if row.mismatch else ""
-                lines += _wrap(f"{row.published:>{width}}  {row.ours:>{ours}}  {row.name}{mark}", "    ", "      ")
+                lines += wrap(f"{row.published:>{width}}  {row.ours:>{ours}}  {row.name}{mark}", "    ", "      ")
                 if row.mismatch and row.note:
-                    lines += _wrap(row.note, "        ", "        ")
+                    lines += wrap(row.note, "        ", "        ")
     if outside:
         lines.append("  Not in the archive, and not to be had from published counts")
         for entry in outside:
-            lines += _wrap(f"{entry['name']}: {entry['why']}", "    - ", "      ")
+            lines += wrap(f"{entry['name']}: {entry['why']}", "    - ", "      ")
     return lines
 
 
@@ -99,13 +99,13 @@ def _v1(result: Mapping[str, Any]) -> list[str]:
         "weighted equally"
     ]
     if v["mean"] is None:
-        return [lines[0], *_wrap(result["undefined"].get("V1.mean", "undefined"), "    ", "    ")]
+        return [lines[0], *wrap(result["undefined"].get("V1.mean", "undefined"), "    ", "    ")]
     at = v["intervals"]
-    lines += _wrap(
+    lines += wrap(
         _w("mean", _n(v["mean"]), _i(at["mean"]), _b(v["bounds"].get("mean"))) + ", "
         + _w("median", _n(v["median"]), _i(at["median"])) + f", sd {_n(v['sd'])}", "    ", "    ",
     )  # fmt: skip
-    lines += _wrap(
+    lines += wrap(
         f"covered by more than 90 % of the suites: {v['above_90']}; by less than 25 %: {v['below_25']}; by none: "
         f"{v['never']}",
         "    ", "    ",
@@ -119,7 +119,7 @@ def _v1(result: Mapping[str, Any]) -> list[str]:
     tail = v["hard_tail"]
     if tail:
         more = f" and {len(tail) - MOST_OF_TAIL} more" if len(tail) > MOST_OF_TAIL else ""
-        lines += _wrap(f"hard tail (below 25 %): {', '.join(tail[:MOST_OF_TAIL])}{more}", "    ", "      ")
+        lines += wrap(f"hard tail (below 25 %): {', '.join(tail[:MOST_OF_TAIL])}{more}", "    ", "      ")
     return lines
 
 
@@ -129,7 +129,7 @@ def _v2(result: Mapping[str, Any]) -> list[str]:
         lines.append(f"    {generator}")
         for name, row in classes.items():
             n = f"n={row['design_n']}/{row['execution_n']}"
-            lines += _wrap(
+            lines += wrap(
                 _w(
                     f"{name:<25}", _n(row["design"]), _i(row["design_interval"]), _b(row["design_bounds"]), "->",
                     _n(row["execution"]), _i(row["execution_interval"]), _b(row["execution_bounds"]), f" {n}",
@@ -137,7 +137,7 @@ def _v2(result: Mapping[str, Any]) -> list[str]:
                 "      ", "        ",
             )  # fmt: skip
         if reason := result["undefined"].get(f"V2.{generator}"):
-            lines += _wrap(reason, "      ", "      ")
+            lines += wrap(reason, "      ", "      ")
     return lines
 
 
@@ -146,12 +146,12 @@ def _v3(result: Mapping[str, Any]) -> list[str]:
     undefined = result["undefined"]
     for generator, v in result["V3"].items():
         (both, design), (execution, neither) = v["table"]
-        lines += _wrap(
+        lines += wrap(
             f"{generator}: {v['pairs']} pairs; both {both}, design only {design}, execution only {execution}, "
             f"neither {neither}", "    ", "      ",
         )  # fmt: skip
         if v["alpha"] is None:
-            lines += _wrap(undefined.get(f"V3.{generator}.alpha", "undefined"), "      ", "      ")
+            lines += wrap(undefined.get(f"V3.{generator}.alpha", "undefined"), "      ", "      ")
             continue
         p, wide = v["per_fault"], v["faults_too"]
         if v["kappa"] is None:
@@ -192,10 +192,10 @@ def _v3(result: Mapping[str, Any]) -> list[str]:
             f"{v['description']['note']}",
         ]
         for line in table:
-            lines += _wrap(line, "      ", "        ")
+            lines += wrap(line, "      ", "        ")
     if any(v["alpha"] is not None for v in result["V3"].values()):
         for name in ("alpha_0", "per_fault"):
-            lines += _wrap(f"null of {name}: {result['nulls'][name]}", "    ", "      ")
+            lines += wrap(f"null of {name}: {result['nulls'][name]}", "    ", "      ")
     return lines
 
 
@@ -215,9 +215,9 @@ def _v4(result: Mapping[str, Any]) -> list[str]:
                 chance = row["rho_by_chance"]
                 rho = _w("rho", _n(row["rho"]), _i(row["rho_interval"]))
                 rho += f", by chance {_n(chance['mean'])}, p {_p(chance['p'])}" if chance else ""
-            lines += _wrap(f"{measure:<6} {means}; {rho}", "      ", "        ")
+            lines += wrap(f"{measure:<6} {means}; {rho}", "      ", "        ")
         if len(reasons) == 1 and None not in reasons:
-            lines += _wrap(f"rho: {reasons.pop()}", "      ", "        ")
+            lines += wrap(f"rho: {reasons.pop()}", "      ", "        ")
     return lines
 
 
@@ -226,7 +226,7 @@ def _figure(result: Mapping[str, Any]) -> list[str]:
     for generator, strategies in result["figure_2"].items():
         lines.append(f"    {generator}")
         for name, row in strategies.items():
-            lines += _wrap(
+            lines += wrap(
                 _w(
                     f"{name:<10}", _n(row["delta"], 3, True), _i(row["interval"]), _i(row["faults_too"], ends="{}"),
                     _b(row["bounds"]), f" {row['suites']} suite{'s' * (row['suites'] != 1)}",
@@ -244,7 +244,7 @@ def _missing(result: Mapping[str, Any]) -> list[str]:
         if stage in held["targets"]:
             unknown = f"; {held['unknown_targets'][stage]} of {held['targets'][stage]} targets unknown"
         said = ", ".join(f"{k} {v:,}" for k, v in counts.items()) or "none"
-        lines += _wrap(f"{stage}: {said}{unknown}", "    ", "      ")
+        lines += wrap(f"{stage}: {said}{unknown}", "    ", "      ")
     return lines
 
 

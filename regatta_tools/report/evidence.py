@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import textwrap
 from typing import Any
+
+from regatta_tools.report.wrapping import wrap
 
 STAGES = {
     "rc": "coverage",
@@ -16,17 +16,6 @@ STAGES = {
 }
 
 
-def _width() -> int:
-    return max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
-
-
-def _wrap(text: str, first: str, rest: str) -> list[str]:
-    # A section sign stays with its number: textwrap breaks at ordinary blanks only.
-    held = text.replace("§ ", "§\u00a0")
-    lines = textwrap.wrap(held, _width(), initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    return [line.replace("§\u00a0", "§ ") for line in lines] or [first]
-
-
 def _number(value: float | None) -> str:
     return "undefined" if value is None else f"{value:.2f}"
 
@@ -34,14 +23,14 @@ def _number(value: float | None) -> str:
 def as_text(evidence: dict[str, Any]) -> str:
     """Summary of an evidence vector (class ``EvidenceVector``) for a terminal of any width from 40 columns."""
     lines: list[str] = []
-    lines += _wrap(
+    lines += wrap(
         f"Suite {evidence['suite']} ({evidence['n_scenarios']} scenarios) in cell {evidence['cell']}", "", "  "
     )
     if not evidence["complete"]:
-        lines += ["", *_wrap("THE RUN HAS NOT ENDED: what follows is preliminary.", "", "")]
+        lines += ["", *wrap("THE RUN HAS NOT ENDED: what follows is preliminary.", "", "")]
     lines += ["", "Who judged"]
     for line in who_judged(evidence["models"]):
-        lines += _wrap(line, "  ", "    ")
+        lines += wrap(line, "  ", "    ")
     by_status: dict[str, list[dict[str, Any]]] = {"not-covered": [], "unknown": [], "covered": []}
     for requirement in evidence["requirements"]:
         by_status[requirement["status"]].append(requirement)
@@ -55,20 +44,20 @@ def as_text(evidence: dict[str, Any]) -> str:
         items = by_status[status]
         if not items and status != "not-covered":
             continue
-        lines += ["", *_wrap(f"{head}: {len(items)} of {len(evidence['requirements'])}", "", "  ")]
+        lines += ["", *wrap(f"{head}: {len(items)} of {len(evidence['requirements'])}", "", "  ")]
         for item in items:
             by = f"  [{item['scenario']}]" if item["scenario"] else ""
-            lines += _wrap(f"{item['id']}  {item['topic']}{by}", "  - ", "    ")
+            lines += wrap(f"{item['id']}  {item['topic']}{by}", "  - ", "    ")
             if status != "covered":
                 for citation in _citations(item["citations"]):
-                    lines += _wrap(citation, "      ", "        ")
+                    lines += wrap(citation, "      ", "        ")
 
     lines += ["", "Faults, as designed and as run"]
     for fault in evidence["faults"]:
         design = fault["design"] + (f" [{fault['scenario_design']}]" if fault["scenario_design"] else "")
         execution = fault["execution"] + (f" [{fault['scenario_execution']}]" if fault["scenario_execution"] else "")
-        lines += _wrap(f"{fault['name']} ({fault['class']})", "  - ", "    ")
-        lines += _wrap(f"design: {design}; execution: {execution}", "      ", "      ")
+        lines += wrap(f"{fault['name']} ({fault['class']})", "  - ", "    ")
+        lines += wrap(f"design: {design}; execution: {execution}", "      ", "      ")
 
     lines += _by_arm(evidence)
     lines += ["", "Measures (bounds over what is missing)"]
@@ -83,19 +72,19 @@ def as_text(evidence: dict[str, Any]) -> str:
     for name, what in names.items():
         bound = evidence["bounds"][name]
         value = _number(evidence["measures"][name])
-        lines += _wrap(f"{name:<6}{value:>10}  [{bound['low']:.2f}, {bound['high']:.2f}]  {what}", "  ", "    ")
+        lines += wrap(f"{name:<6}{value:>10}  [{bound['low']:.2f}, {bound['high']:.2f}]  {what}", "  ", "    ")
     for reason in evidence["measures"]["undefined"]:
-        lines += _wrap(reason, "  ", "    ")
+        lines += wrap(reason, "  ", "    ")
 
     lines += ["", "Verdicts"]
     for row in evidence["outcomes"]:
         counts = ", ".join(f"{k.replace('_', '-')} {v}" for k, v in row.items() if k != "stage" and v)
-        lines += _wrap(f"{STAGES[row['stage']]}: {counts or 'none'}", "  ", "    ")
+        lines += wrap(f"{STAGES[row['stage']]}: {counts or 'none'}", "  ", "    ")
     cost = evidence["cost"]
     price = (
         f"{cost['usd']:.2f} USD" if cost["usd"] is not None else f"price unknown for {cost['unpriced_calls']} call(s)"
     )
-    lines += _wrap(
+    lines += wrap(
         f"{cost['judge_calls']} judge calls, {cost['agent_calls']} agent calls, "
         f"{cost['prompt_tokens'] + cost['completion_tokens']} tokens, {price}",
         "  ",
@@ -103,7 +92,7 @@ def as_text(evidence: dict[str, Any]) -> str:
     )
     lines += ["", "Before you use this"]
     for note in evidence["notes"]:
-        lines += _wrap(note, "  - ", "    ")
+        lines += wrap(note, "  - ", "    ")
     return "\n".join(lines)
 
 
@@ -119,31 +108,31 @@ def _by_arm(evidence: dict[str, Any]) -> list[str]:
         live = f", of live faults {_number(row['live_rate'])}" if "live_rate" in row else ""
         counts = f"{row['positive']} of {row['probes']} answers"
         counts += f", {row['missing']} missing" if row["missing"] else ""
-        lines += _wrap(f"{row['arm']}, draw {row['draw']}: {found}{live}; {counts}", "  ", "    ")
+        lines += wrap(f"{row['arm']}, draw {row['draw']}: {found}{live}; {counts}", "  ", "    ")
     if "exposure" in evidence:
-        lines += ["", *_wrap("Net of the unmodified agent, paired on fault, scenario and draw", "", "  ")]
+        lines += ["", *wrap("Net of the unmodified agent, paired on fault, scenario and draw", "", "  ")]
         for row in evidence["exposure"]:
             who = names.get(row.get("fault", ""), "all faults")
             why = row.get("why_no_interval")
             interval = f"no interval: {why}" if why else f"95 % {_span(row['interval'])}"
-            lines += _wrap(f"{row['arm']}, {who}: net {_number(row['net'])}, {interval}", "  - ", "    ")
+            lines += wrap(f"{row['arm']}, {who}: net {_number(row['net'])}, {interval}", "  - ", "    ")
             counts = f"faulty only {row['faulty_only']}, both {row['both']}, control only {row['control_only']}, "
             counts += f"neither {row['neither']}, unknown {row['unknown']}; bounds {_span(row['net_bounds'])}"
-            lines += _wrap(counts, "      ", "      ")
+            lines += wrap(counts, "      ", "      ")
     if "paired" in evidence:
-        lines += ["", *_wrap(f"Net exposure is undefined: {evidence['paired']}", "", "  ")]
+        lines += ["", *wrap(f"Net exposure is undefined: {evidence['paired']}", "", "  ")]
     if "masking" in evidence:
         words = {True: "masked by the others", False: "not masked", None: "unknown"}
         lines += ["", "Alone and beside the others"]
         for row in evidence["masking"]:
             text = f"{names[row['fault']]}: alone {row['isolated']}, joint {row['joint']}: {words[row.get('masked')]}"
-            lines += _wrap(text, "  - ", "    ")
+            lines += wrap(text, "  - ", "    ")
     if "live_faults" in evidence:
         lines += ["", "Does the agent take the fault up?"]
         for row in evidence["live_faults"]:
             text = f"{names[row['fault']]}: {row['status']} ({row['isolated_positive']} of {row['probes']} probes with "
             text += f"it, {row['control_positive']} without any, {row['missing']} verdicts missing)"
-            lines += _wrap(text, "  - ", "    ")
+            lines += wrap(text, "  - ", "    ")
     return lines
 
 
@@ -154,9 +143,11 @@ def _span(interval: dict[str, float]) -> str:
 def who_judged(models: list[dict[str, Any]]) -> list[str]:
     """One line a judge or agent: for what, by what name, and what a reader has to know of it."""
     stages: dict[tuple[str, str], list[str]] = {}
+    from regatta_tools.llm.client import same_model
+
     for model in models:
-        # A provider may answer with another model than was asked for: it is named, whatever it is.
-        other = [name for name in model.get("served", []) if name != model["name"]]
+        # A provider may answer with another model than was asked for.
+        other = [name for name in model.get("served", []) if not same_model(model["name"], name)]
         note = "; ".join(filter(None, [f"served as {', '.join(other)}" if other else "", model.get("note", "")]))
         stages.setdefault((model["name"], note), []).append(STAGES[model["stage"]])
     return [f"{', '.join(what)}: {name}{', ' + note if note else ''}" for (name, note), what in stages.items()]
@@ -176,7 +167,7 @@ def _citations(citations: list[dict[str, Any]]) -> list[str]:
 def agreement_text(result: dict[str, Any]) -> str:
     """Agreement of a judge with labels, for people."""
     labels = result["labels"]
-    lines = _wrap(
+    lines = wrap(
         f"{result['judge']} against labels of {result['suite']} by {labels['by']} ({labels['kind']})",
         "",
         "  ",
@@ -184,11 +175,11 @@ def agreement_text(result: dict[str, Any]) -> str:
     for stage, figures in result["stages"].items():
         lines.append(f"  J_{'RC' if stage == 'rc' else 'D'}, {figures['pairs']} pairs")
         for name in ("agreement", "sensitivity", "specificity", "kappa"):
-            lines += _wrap(f"{name:<12} {_figure(figures[name])}", "    ", "      ")
+            lines += wrap(f"{name:<12} {_figure(figures[name])}", "    ", "      ")
         met = figures["targets"]
         what = "requirements covered" if stage == "rc" else "faults exposed"
         counts = f"{met['judge']} of {met['all']} by the judge, {met['labels']} by the labels, {met['both']} by both"
-        lines += _wrap(f"{what} by the suite: {counts}", "    ", "      ")
+        lines += wrap(f"{what} by the suite: {counts}", "    ", "      ")
     return "\n".join(lines)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import textwrap
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from itertools import groupby
 from typing import Any
 
+from regatta_tools.report.wrapping import width
 from regatta_tools.rules.findings import Finding, Report
 
 
@@ -96,11 +96,6 @@ WRITERS: dict[str, Callable[[Report], str]] = {
     "sarif": _in("sarif"),
     "junit": _in("junit"),
 }
-
-
-def width() -> int:
-    """Columns of the terminal, within 40 and 100; 100 where there is none."""
-    return max(40, min(100, shutil.get_terminal_size((100, 24)).columns))
 
 
 def folded(text: str, first: str = "", rest: str = "    ") -> list[str]:

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import Any
 
-from regatta_tools.report.evidence import _wrap as wrap
+from regatta_tools.report.wrapping import wrap
 
 THINGS = {"repeats": "repeats", "targets": "targets of a cell", "draws": "draws"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from regatta_tools.report.evidence import _wrap as wrap
+from regatta_tools.report.wrapping import wrap
 
 WORDS = {"met": "MET", "not-met": "NOT MET", "undecided": "UNDECIDED"}
 FIXED = {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
+
+from regatta_tools.errors import InputError
 
 Severity = Literal["error", "warning", "info"]
 _ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -119,3 +121,23 @@ class Report:
             "findings": [f.as_dict() for f in self.findings],
             "waived": [w.as_dict() for w in self.waived],
         }
+
+
+class FindingsProblem(InputError):
+    """A table that cannot be used. ``findings`` holds what is wrong with its places; ``more`` is how many others."""
+
+    #: What the table is one of.
+    what = "rows"
+
+    def __init__(self, findings: Sequence[Finding], more: int = 0) -> None:
+        self.findings = list(findings)
+        count = len(self.findings) + more
+        lines = []
+        for finding in self.findings:
+            lines.append(f"  {finding.place()}: {finding.message} [{finding.code}]")
+            if finding.mend:
+                lines.append(f"    mend: {finding.mend}")
+        if more:
+            lines.append(f"  and {more} more")
+        head = f"the {self.what} cannot be used, {count} finding{'s' * (count != 1)}, and nothing was computed:"
+        super().__init__("\n".join([head, *lines]))
