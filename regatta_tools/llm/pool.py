@@ -376,8 +376,8 @@ class Pool:
         """Stop the run where the model is out of reach, and not this call alone (E307).
 
         That is where the first call to a model does not reach it, or :data:`~regatta_tools.llm.client.UNREACHED` calls
-        do not and none that began after them does. The journal then takes those calls back, so that the same command asks
-        them again.
+        do not and none that began after them does. The journal then takes those calls back, so that the same command
+        asks them again.
         """
         model = request.model
         with self._lock:
